@@ -10,7 +10,7 @@ import { UserError } from '../src/core/errors.ts';
 import { digestOf, encodeWeights } from '../src/learner/weights-file.ts';
 import type { ModelConfig } from '../src/model/config.ts';
 import { parameterSpecs } from '../src/model/parameters.ts';
-import { pinnedEnv } from '../src/run/find-world.ts';
+import { pinEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
@@ -26,7 +26,7 @@ export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, con
   const { base: _, adapter: __, ...read } = own.model;
   // A generation server has the base and its adapter: workers only read and write tokens.
   const identity = isServed(config) ? { ...own, model: read } : own;
-  const world = pinnedEnv(env, '.').sha256;
+  const world = pinEnv(env, '.').sha256;
   const named = world === undefined ? identity : { ...identity, env: 'a module' };
   return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
 }

@@ -70,7 +70,7 @@ export function createRun(
     Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
   let expected = 0;
-  const waited = async <T>(work: Promise<T>): Promise<T> => {
+  const awaitRun = async <T>(work: Promise<T>): Promise<T> => {
     expected++;
     try {
       return await work;
@@ -89,10 +89,10 @@ export function createRun(
     metrics$,
     observations$: pool.observations$,
     train: () =>
-      waited(ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
+      awaitRun(ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
     halt: () => void scheduler.tell({ type: 'halt' }),
     evaluate: (plan) =>
-      waited(
+      awaitRun(
         ask<EvaluationRecord, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
       ),
     async save() {

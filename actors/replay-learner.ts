@@ -5,7 +5,7 @@ import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import { digestsOf, readJournal } from '../src/record/journal.ts';
-import { revivedTrajectory } from '../src/record/trace.ts';
+import { reviveTrajectory } from '../src/record/trace.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
@@ -16,7 +16,7 @@ import type { GroupFinished, Weights } from './learner/protocol.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
 import type { RunOptions } from './options.ts';
-import { foldJournal } from './scheduler/fold.ts';
+import { replayJournal } from './scheduler/fold.ts';
 import { schedulerInit } from './scheduler/init.ts';
 import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
 
@@ -56,20 +56,20 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
   const { params, rollout } = policy.saved;
   const { entries, position } = readJournal(journal, rollout.journal ?? 0);
   const as: RunOptions = { config, dir, mode: 'async', envModule, learn: true, journal };
-  const state = foldJournal(schedulerInit(as, env, policy.saved), params.version, rollout, entries, position);
+  const state = replayJournal(schedulerInit(as, env, policy.saved), params.version, rollout, entries, position);
   const recorded = [...digestsOf(entries)].filter(([version]) => version > params.version).sort(([a], [b]) => a - b);
   const made = new Map<number, string | undefined>();
   const system = createSystem({ mode: 'async', seed: config.seed });
   try {
     // Stand-ins for the actors that a learner tells of its updates.
-    await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: heard(made) }));
+    await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: createListener(made) }));
     await system.spawn<InferenceCommand>('inference', () => ({ handlers: SILENT }));
     const init = learnerInit(as, policy);
     const never = { ...init.checkpoint, everyUpdates: Number.MAX_SAFE_INTEGER };
     const maxUpdates = recorded.at(-1)?.[0] ?? params.version;
     const learner = await spawnLearner(system, { ...init, maxUpdates, checkpoint: never }, capacities(config).learner);
     for (const { group, progress } of state.delivered) {
-      const revived = { ...group, trajectories: group.trajectories.map(revivedTrajectory) };
+      const revived = { ...group, trajectories: group.trajectories.map(reviveTrajectory) };
       const finished: GroupFinished = { type: 'group', group: revived, progress, barrier: 0 };
       await learner.tell(finished);
       // One at a time: a journal may hold more than a mailbox.
@@ -87,7 +87,7 @@ const quiet = () => {};
 const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, useAdapter: quiet, report: quiet };
 
 /** Handlers of a scheduler that only listens. */
-function heard(made: Map<number, string | undefined>) {
+function createListener(made: Map<number, string | undefined>) {
   return {
     ...{ train: quiet, halt: quiet, evaluate: quiet, status: quiet, dropped: quiet, saved: quiet, played: quiet },
     ...{ progressed: quiet, captured: quiet },

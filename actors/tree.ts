@@ -58,7 +58,7 @@ export type { ClusterOptions, RunLimits, RunOptions } from './options.ts';
 export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
-function fitted(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
+function fitToMemory(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
   if (!policy || policyKindOf(options.config).isServed) return options; // the server has the cache
   const { config, notice } = fitCache(options.config, policy.model);
   if (notice !== undefined) options.onNotice?.(notice);
@@ -81,7 +81,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     given.checkpoint,
     given.initial,
   );
-  const options = fitted(given, set);
+  const options = fitToMemory(given, set);
   const { config } = options;
   for (const notice of set?.notices ?? []) options.onNotice?.(notice);
   // Loaded for those who use it.
@@ -89,7 +89,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   cluster?.checkClusterRun(options, env, set?.model);
   const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
   const policy = journaled?.policy ?? set;
-  sayDefaultView(options, env, policy, module.view);
+  noticeDefaultView(options, env, policy, module.view);
   if (learn && !policy) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use ${kindsThat('learns')}`);
   }
@@ -104,7 +104,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     mode,
     seed: config.seed,
     supervision: { intensity: 3, periodMs: 60_000 },
-    record: record?.begun,
+    record: record?.recordBegun,
     replay: replay && new OrderPlayer(replay.orders),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
@@ -112,12 +112,12 @@ export async function startRun(given: RunOptions): Promise<Run> {
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
-  const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
+  const countReplaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = fatalError(pool, system);
     const checkpoints = ({ ok, update }: { ok: boolean; update: number }) => chaos?.checkpoint(update, ok);
     const resumedFrom = learn ? policy?.saved?.params.version : undefined;
-    const recorded = { ...recorderInit(options, env, metrics$, replaced, checkpoints), resumedFrom };
+    const recorded = { ...recorderInit(options, env, metrics$, countReplaced, checkpoints), resumedFrom };
     await spawnRecorder(system, recorded, most.recorder);
     await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
@@ -137,7 +137,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
 }
 
 /** Says that a local policy reads a world through the default view. */
-function sayDefaultView(
+function noticeDefaultView(
   { config, onNotice }: RunOptions,
   { id }: Env,
   policy: Policy | undefined,

@@ -79,9 +79,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
-  let ended = () => {};
+  let onEnded = () => {};
   const finished = new Promise<void>((resolve) => {
-    ended = resolve;
+    onEnded = resolve;
   });
   try {
     const fatal = fatalError(pool, system);
@@ -94,7 +94,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
     await spawnRollout(system, init, 'local', most.rollout);
     await spawnInference(system, inference, most.inference);
-    await spawnWorker(system, { ...options, identity, first, onEnd: ended, paths: PATHS }, most.scheduler);
+    await spawnWorker(system, { ...options, identity, first, onEnd: onEnded, paths: PATHS }, most.scheduler);
     const endWatchdog = startWatchdog(system, {
       onStall: onNotice,
       onLag: (lagMs) => onNotice(`the main event loop was ${Math.round(lagMs)} ms late`),

@@ -12,12 +12,12 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, Oracle, TimeStep } from '../src/core/env.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Task } from '../src/core/task.ts';
-import { evaluatedTasks } from '../src/evaluation/tasks.ts';
+import { listEvaluatedTasks } from '../src/evaluation/tasks.ts';
 import { type LoadedCheckpoint, listCheckpoints, loadCheckpoint, loadNewest } from '../src/record/checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { type FoundWorld, findWorld, worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
-import { markEnded, markStarted } from '../src/run/started-mark.ts';
+import { acquireRunLock, releaseRunLock } from '../src/run/started-mark.ts';
 
 /** Place in a study's table. */
 export interface CellKey {
@@ -152,9 +152,9 @@ export async function playCell(cell: Cell, options: CellOptions): Promise<CellRo
   };
   const dir = join(options.folder, folderOf(cell));
   if (!existsSync(dir)) createRunFolder(dir, config);
-  markStarted(dir);
+  acquireRunLock(dir);
   try {
-    const { marks, minutes, finished } = await trained(config, dir, options);
+    const { marks, minutes, finished } = await trainCell(config, dir, options);
     if (!finished) return undefined;
     const curve: (Mark & { evaluated: Evaluated })[] = [];
     for (const mark of marks) {
@@ -165,7 +165,7 @@ export async function playCell(cell: Cell, options: CellOptions): Promise<CellRo
     const final = await evaluate(config, dir, marks.at(-1)!.update, cell.evaluations);
     return rowOf(cell, await findWorld(config.env.id, config.env.options), minutes, curve, final);
   } finally {
-    markEnded(dir);
+    releaseRunLock(dir);
   }
 }
 
@@ -173,7 +173,7 @@ export async function playCell(cell: Cell, options: CellOptions): Promise<CellRo
 export async function playBaseline(cell: Cell, player: 'random' | 'planner', folder: string): Promise<CellRow> {
   const found = await findWorld(cell.config.env.id, cell.config.env.options);
   const started = performance.now();
-  const final = player === 'random' ? await randomly(cell, folder) : await planned(cell, found);
+  const final = player === 'random' ? await randomly(cell, folder) : await listPlanned(cell, found);
   return rowOf(cell, found, (performance.now() - started) / 60_000, [], final);
 }
 
@@ -192,7 +192,7 @@ function rowOf(
 /** Tasks of a split or of a named set. */
 function tasksOf(env: Env, set: string): readonly number[] {
   if (set === 'train' || set === 'test') return env.tasks.split(set);
-  return evaluatedTasks(env, { split: 'test', tasks: set });
+  return listEvaluatedTasks(env, { split: 'test', tasks: set });
 }
 
 async function randomly(cell: Cell, folder: string): Promise<Evaluated[]> {
@@ -215,7 +215,7 @@ async function randomly(cell: Cell, folder: string): Promise<Evaluated[]> {
 }
 
 /** The planner's one episode of each task that is asked for, at each horizon. */
-async function planned({ config, evaluations }: Cell, { world, env }: FoundWorld): Promise<Evaluated[]> {
+async function listPlanned({ config, evaluations }: Cell, { world, env }: FoundWorld): Promise<Evaluated[]> {
   const oracle = world.createOracle?.(config.env.options);
   if (!oracle) throw new UserError('BAD_ARGUMENT', `${env.id} has no planner`);
   const evaluated: Evaluated[] = [];
@@ -267,20 +267,20 @@ export interface Session {
 export async function playCells(session: Session): Promise<void> {
   const { missing, path, folder, points, cells = Number.POSITIVE_INFINITY, minutes, onRow } = session;
   mkdirSync(folder, { recursive: true });
-  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const print = (line: string) => void process.stderr.write(`${line}\n`);
   if (missing.length === 0 && cells > 0) {
-    say(`all cells have their row in ${path}: none is left to play; delete a cell's row there to play it again`);
+    print(`all cells have their row in ${path}: none is left to play; delete a cell's row there to play it again`);
   }
-  const interrupt = onInterrupt(say);
+  const interrupt = onInterrupt(print);
   const budget = new AbortController();
   const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);
   const signal = AbortSignal.any([interrupt.signal, budget.signal]);
   try {
-    for (const cell of within(missing, cells)) {
+    for (const cell of isWithin(missing, cells)) {
       if (signal.aborted) break;
       const row = cell.player
         ? await playBaseline(cell, cell.player, folder)
-        : await playCell(cell, { folder, points, interrupt: signal, say });
+        : await playCell(cell, { folder, points, interrupt: signal, say: print });
       if (!row) {
         process.stdout.write(`${cellName(cell)}: broken off; the same command goes on with it\n`);
         break;
@@ -296,7 +296,7 @@ export async function playCells(session: Session): Promise<void> {
 }
 
 /** Cells to play now: at most `cells` that are trained, and all the others; none for 0. */
-export function within(missing: readonly Cell[], cells: number): Cell[] {
+export function isWithin(missing: readonly Cell[], cells: number): Cell[] {
   const trained = new Set(missing.filter(({ player }) => !player).slice(0, cells));
   return cells === 0 ? [] : missing.filter((cell) => cell.player || trained.has(cell));
 }
@@ -327,7 +327,7 @@ function readProgress(dir: string): Progress {
 }
 
 /** Trains to the end or to an interruption; a checkpoint and a mark at each point of the curve. */
-async function trained(config: RunConfig, dir: string, { points, interrupt, say }: CellOptions): Promise<Progress> {
+async function trainCell(config: RunConfig, dir: string, { points, interrupt, say }: CellOptions): Promise<Progress> {
   const total = config.stop.envSteps ?? Number.POSITIVE_INFINITY;
   let progress = readProgress(dir);
   if (progress.finished) return progress;

@@ -1,6 +1,6 @@
 /** Tables of what was learnt from scratch: one list of tasks, all who played it. Pure. */
 import type { TaskTable } from '../src/core/task.ts';
-import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import { averageOverSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
 import { columns } from '../src/evaluation/table.ts';
 import type { CellRow, Evaluated } from './cells.ts';
 import { type Rates, rateOf, ratesOf, share } from './horizon-report.ts';
@@ -27,7 +27,7 @@ export function listSection(list: List, rows: readonly CellRow[], table: TaskTab
   if (played.length === 0) return `## ${list.title}\n\nNobody has played it yet.`;
   const tasks = ratesOn(played[0]!, list, ['sampled', 'planner'])!.tasks;
   const labels = table.labels.filter((label) => tasks.some((index) => table.label(index) === label));
-  const isSeen = (index: number) => table.seen?.(index) ?? false;
+  const isSeen = (index: number) => table.isSeen?.(index) ?? false;
   const withUnseen = tasks.some(isSeen) && !tasks.every(isSeen);
   const header = [
     'success %',
@@ -83,7 +83,7 @@ function summary(arm: string, own: readonly CellRow[], list: List, table: TaskTa
     const found = own.flatMap((row) => ratesOn(row, list, [kind]) ?? []);
     const value = found.reduce((sum, rates) => sum + mean(rates, list, table), 0) / found.length;
     if (list.weights || found.length < 2) return percent(value);
-    const { low, high } = overSeedsAndTasks(found.map(({ rates }) => rates.map((rate) => rate ?? 0)));
+    const { low, high } = averageOverSeedsAndTasks(found.map(({ rates }) => rates.map((rate) => rate ?? 0)));
     return `${percent(value)} [${percent(low)}, ${percent(high)}]`;
   };
   return [`${arm}, mean`, '', of('sampled'), ...Array(width - 4).fill(''), of('greedy')];

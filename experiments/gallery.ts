@@ -179,7 +179,7 @@ async function showsOf(runs: readonly string[]): Promise<Show[]> {
 }
 
 async function runShots(source: RunSource): Promise<Shot[]> {
-  const at = await telling(source);
+  const at = await findTelling(source);
   const { episode } = await source.episode(at);
   const text = episode.turns.at(-1)!.action;
   const prepare = async (page: Page) => {
@@ -218,7 +218,7 @@ async function conversationShots(source: RunSource): Promise<Shot[]> {
 /** An episode in its middle, and its group. */
 async function playShots(source: RunSource): Promise<Shot[]> {
   const { env } = source.info;
-  const at = await telling(source);
+  const at = await findTelling(source);
   const turn = source.rows[at]!.turns >> 1;
   return [
     { name: `episode-${env}`, title: `Episode of ${env}`, hash: `#/episodes/0/${at}/${turn}` },
@@ -230,7 +230,7 @@ async function playShots(source: RunSource): Promise<Shot[]> {
  * Episode with most to see: solved, with advantages, the longest among those of the newest groups with both outcomes.
  * @throws {UserError} BAD_ARGUMENT for a run without episodes
  */
-async function telling(source: RunSource): Promise<number> {
+async function findTelling(source: RunSource): Promise<number> {
   const newest = source.rows.filter(({ purpose }) => purpose === 'train').slice(-800);
   const failed = new Set(newest.filter(({ success }) => !success).map(({ group }) => group));
   const mixed = newest.filter(({ success, group }) => success && failed.has(group));

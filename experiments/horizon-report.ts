@@ -2,7 +2,7 @@
 import { Rng } from '../src/core/rng.ts';
 import type { TaskTable } from '../src/core/task.ts';
 import { bootstrap, type Estimated, interquartileMean } from '../src/evaluation/intervals.ts';
-import { overSeeds, pairedDifference } from '../src/evaluation/over-seeds.ts';
+import { averageOverSeeds, comparePaired } from '../src/evaluation/over-seeds.ts';
 import { columns } from '../src/evaluation/table.ts';
 import type { CellRow, Evaluated } from './cells.ts';
 import type { Curve } from './plot.ts';
@@ -81,7 +81,7 @@ function meanOfCurve({ curve }: CellRow): number {
 }
 
 /** Most tokens that every cell has seen. */
-export function sharedTokens(rows: readonly CellRow[]): number {
+export function findSharedTokens(rows: readonly CellRow[]): number {
   return Math.min(...rows.map(({ curve }) => curve.at(-1)?.tokens ?? 0));
 }
 
@@ -101,18 +101,18 @@ export function difference(
     return x === undefined || y === undefined ? [] : [[x, y] as const];
   });
   if (pairs.length < 2) return undefined;
-  return pairedDifference(
+  return comparePaired(
     pairs.map(([x]) => x),
     pairs.map(([, y]) => y),
   );
 }
 
 const percent = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '–');
-const signed = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
+const formatSigned = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
 
 /** `+1.7 [−2.1, +5.5]`, points of success. */
 function points({ value, low, high }: Estimated): string {
-  return `${signed(value)} [${signed(low)}, ${signed(high)}]`;
+  return `${formatSigned(value)} [${formatSigned(low)}, ${formatSigned(high)}]`;
 }
 
 /** `63.2 [60.1, 66.3]`, per cent; a single seed has no interval. */
@@ -136,7 +136,7 @@ export function worldSection(
   const chance = random ? finalRate(random, 'sampled') : 0;
   const planner = rows.find(({ arm }) => arm === 'planner');
   if (cells.length === 0) return `## ${world.title}\n\nNo cell is finished yet.`;
-  const tokens = sharedTokens(cells);
+  const tokens = findSharedTokens(cells);
   const table = columns([
     [
       'success %',
@@ -157,10 +157,10 @@ export function worldSection(
         arm,
         String(of.length),
         percent(interquartileMean(sampled)),
-        withInterval(overSeeds(sampled)),
-        withInterval(overSeeds(of.map(meanOfCurve))),
-        withInterval(overSeeds(of.map((row) => rateAtTokens(row, tokens) ?? Number.NaN))),
-        withInterval(overSeeds(of.map((row) => finalRate(row, 'greedy')))),
+        withInterval(averageOverSeeds(sampled)),
+        withInterval(averageOverSeeds(of.map(meanOfCurve))),
+        withInterval(averageOverSeeds(of.map((row) => rateAtTokens(row, tokens) ?? Number.NaN))),
+        withInterval(averageOverSeeds(of.map((row) => finalRate(row, 'greedy')))),
         millions(of.reduce((sum, { curve }) => sum + curve.at(-1)!.tokens, 0) / of.length),
         `${of.filter((row) => hasCollapsed(row, chance)).length} of ${of.length}`,
       ];
@@ -216,9 +216,9 @@ function byLabel(
   });
   const line = (arm: string, name = arm) => {
     const own = played.filter((one) => one.arm === arm);
-    const over = (label: string) =>
+    const averageOver = (label: string) =>
       own.reduce((sum, { rates }) => sum + share(rates, (index) => tasks.label(index) === label), 0) / own.length;
-    return [name, ...labels.map(({ label }) => percent(over(label)))];
+    return [name, ...labels.map(({ label }) => percent(averageOver(label)))];
   };
   return columns([
     ['sampled success by kind of task, % (tasks)', ...labels.map(({ label, count }) => `${label} (${count})`)],

@@ -127,18 +127,18 @@ export function missingCells(rows: readonly CellRow[]): Cell[] {
       arm: player,
       seed: 0,
       player,
-      ...configured(world, SCALING, 0),
+      ...configureCell(world, SCALING, 0),
     })),
   );
   for (let seed = 1; seed <= SEEDS; seed++) {
     for (const world of WORLDS) {
-      for (const arm of ARMS) all.push({ world: world.id, arm, seed, ...configured(world, arm, seed) });
+      for (const arm of ARMS) all.push({ world: world.id, arm, seed, ...configureCell(world, arm, seed) });
     }
   }
   return all.filter((cell) => !done.has(rowKey(cell)));
 }
 
-function configured(
+function configureCell(
   { file, view, horizons, evaluations }: World,
   arm: (typeof ARMS)[number],
   seed: number,
@@ -154,7 +154,7 @@ function report(): void {
   const missing = missingCells(all);
   const sections: string[] = [];
   for (const world of WORLDS) {
-    const { common, view } = configured(world, SCALING, 0);
+    const { common, view } = configureCell(world, SCALING, 0);
     const own = all.filter((row) => row.world === world.id && row.common === common && row.view === view);
     const plots = own.some(({ curve }) => curve.length > 0)
       ? (['envSteps', 'tokens'] as const).map((by) => plot(world, own, by))

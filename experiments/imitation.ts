@@ -51,7 +51,7 @@ export async function imitate(
       dir,
       view,
       prompt,
-      demonstrations: planned(config, episodes),
+      demonstrations: recordPlanned(config, episodes),
       epochs: 1,
       batch: 32,
       onStep({ done, total, loss }) {
@@ -89,7 +89,7 @@ function configOf(set: readonly string[], evaluated: string): RunConfig {
 }
 
 /** Episodes that the planner wins within the horizon by listed actions, each of another task and rule book. */
-function planned({ seed, env: { options }, tasks: { labels } }: RunConfig, episodes: number): Demonstration[] {
+function recordPlanned({ seed, env: { options }, tasks: { labels } }: RunConfig, episodes: number): Demonstration[] {
   const env = createEnv(options);
   const solver = createOracle(options);
   const indices = env.tasks.split('train').filter((index) => labels?.includes(env.tasks.label(index)) ?? true);

@@ -69,7 +69,7 @@ export interface Success {
 }
 
 /** Difference of two policies on the same goals and seeds, with its 95 % interval over goals (bootstrap). */
-export function pairedGain(before: Success, after: Success): Estimated {
+export function computePairedGain(before: Success, after: Success): Estimated {
   const differences = after.goals.map((rate, goal) => rate - before.goals[goal]!);
   const mean = (sample: readonly number[]) => sample.reduce((sum, x) => sum + x, 0) / sample.length;
   return bootstrap(differences, mean, Rng.fromSeed(1));
@@ -82,7 +82,7 @@ export async function studyTiny(
   say: (line: string) => void = () => {},
 ): Promise<{ readonly untrained: Success; readonly tuned: Success; readonly learnt: Success }> {
   const { seed } = study;
-  const demonstrations = planned(study);
+  const demonstrations = recordPlanned(study);
   const text = demonstrations.flatMap(({ turns }) => turns.flatMap(({ observation, action }) => [observation, action]));
   // The instructions too, which every prompt begins with: in bytes they would be most of it.
   const told = [instructions(prompt, FORMATS.action), ACKNOWLEDGEMENT, 'user\n', 'assistant\n'];
@@ -90,8 +90,8 @@ export async function studyTiny(
   writeTinyChatModel(folder, { text: [...text, ...Array.from({ length: 30 }, () => told).flat()], merges: 700, seed });
 
   const tuning = configOf(study, folder, { full: true }, { learningRate: study.tuningRate }, study.updates);
-  const untrained = await heldOut(tuning, join(dir, 'untrained'), study);
-  say(`random weights: ${shown(untrained)}`);
+  const untrained = await listHeldOut(tuning, join(dir, 'untrained'), study);
+  say(`random weights: ${formatFigure(untrained)}`);
   const tunedRun = join(dir, 'tuned');
   createRunFolder(tunedRun, tuning);
   const request = {
@@ -114,8 +114,8 @@ export async function studyTiny(
     { learningRate: study.learningRate, epochs: 2 },
     study.updates,
   );
-  const tuned = await heldOut(learning, join(dir, 'before'), study);
-  say(`fine-tuned: ${shown(tuned)}`);
+  const tuned = await listHeldOut(learning, join(dir, 'before'), study);
+  say(`fine-tuned: ${formatFigure(tuned)}`);
   const learntRun = join(dir, 'learnt');
   createRunFolder(learntRun, learning);
   const metrics$ = new Subject<MetricsRow>();
@@ -142,16 +142,16 @@ export async function studyTiny(
   } finally {
     await run.stop();
   }
-  const learnt = await heldOut(learning, join(dir, 'after'), study, learntRun);
-  say(`learnt: ${shown(learnt)}`);
-  const { value, low, high } = pairedGain(tuned, learnt);
+  const learnt = await listHeldOut(learning, join(dir, 'after'), study, learntRun);
+  say(`learnt: ${formatFigure(learnt)}`);
+  const { value, low, high } = computePairedGain(tuned, learnt);
   const points = (x: number) => `${x > 0 ? '+' : ''}${(100 * x).toFixed(1)}`;
   say(`learnt over fine-tuned, paired by goal: ${points(value)} points (${points(low)} to ${points(high)})`);
   return { untrained, tuned, learnt };
 }
 
 /** The planner's episodes of the training tasks. */
-function planned({ copies, planned: most }: TinyStudy): Demonstration[] {
+function recordPlanned({ copies, planned: most }: TinyStudy): Demonstration[] {
   const env = createEnv();
   const indices = env.tasks.split('train').filter((index) => env.tasks.label(index) === LABEL);
   return indices.slice(0, most).flatMap((index) =>
@@ -222,7 +222,7 @@ function configOf(
  * @param dir      folder of the evaluation
  * @param learning run whose weights are evaluated; it must have some
  */
-async function heldOut(
+async function listHeldOut(
   config: RunConfig,
   dir: string,
   { tasks: most, episodes, horizon }: TinyStudy,
@@ -256,7 +256,7 @@ async function heldOut(
   }
 }
 
-function shown({ successes, episodes }: Success): string {
+function formatFigure({ successes, episodes }: Success): string {
   const { low, high } = wilson(successes, episodes);
   const percent = (x: number) => `${(100 * x).toFixed(1)} %`;
   return `${percent(successes / episodes)} of ${episodes} held-out episodes (${percent(low)} to ${percent(high)})`;

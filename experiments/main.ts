@@ -1,7 +1,7 @@
 /** `npm run experiment -- <name>`: runs a study. */
 import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
-import { again, MOST, number, wholeNumber } from '../src/cli/flags.ts';
+import { collectFlag, MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { type ClusterStudy, cluster } from './cluster.ts';
 import { fromScratch } from './from-scratch.ts';
@@ -61,7 +61,7 @@ export function experimentProgram(): Command {
     .command('imitation')
     .description('TextCraft’s small model imitates the planner: what it learns to read, whatever the signal')
     .option('--episodes <n>', 'episodes, each seen once', wholeNumber(1, MOST.repeats), 12_000)
-    .option('--set <key=value>', 'a key of experiments/quickstart.yaml, e.g. policy.model.layers=5', again, [])
+    .option('--set <key=value>', 'a key of experiments/quickstart.yaml, e.g. policy.model.layers=5', collectFlag, [])
     .action((flags: ImitationOptions) => runCommand(() => imitation(flags)));
   program
     .command('gallery')

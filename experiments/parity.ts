@@ -53,7 +53,7 @@ export async function parity(name: string, paths: readonly string[], print: (lin
     };
     const counts = await naming(file, () => replay(records, onDifference, file, serveInline));
     print(`${file}: episodes ${counts.episodes}, steps ${counts.steps}, differences ${found}`);
-    if (first) for (const line of shown(first)) print(line);
+    if (first) for (const line of formatValue(first)) print(line);
     episodes += counts.episodes;
     steps += counts.steps;
     differences += found;
@@ -109,7 +109,7 @@ export function readRecords(file: string): readonly unknown[] {
   }
 }
 
-function shown({ where, what, expected, got }: Difference): readonly string[] {
+function formatValue({ where, what, expected, got }: Difference): readonly string[] {
   const side = (value: unknown) => (value === undefined ? 'nothing' : JSON.stringify(value));
   return [`  first difference: ${where}: ${what}`, `    expected ${side(expected)}`, `    got      ${side(got)}`];
 }

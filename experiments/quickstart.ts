@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { trainAndReport } from '../src/cli/commands/train.ts';
 import { runCommand } from '../src/cli/fail.ts';
-import { again, MOST, wholeNumber } from '../src/cli/flags.ts';
+import { collectFlag, MOST, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { EvaluationSummary } from '../src/evaluation/summary.ts';
@@ -31,7 +31,7 @@ export function quickstartProgram(): Command {
   return newProgram('npm start --', 'See a small policy learn TextCraft from random weights, within five minutes.')
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
     .option('--runs <folder>', 'folder of runs', 'runs')
-    .option('--set <key=value>', 'override a key of experiments/quickstart.yaml; may be given again', again)
+    .option('--set <key=value>', 'override a key of experiments/quickstart.yaml; may be given again', collectFlag)
     .action((flags: QuickstartFlags) => runCommand(() => quickstart(flags)));
 }
 

@@ -14,7 +14,7 @@ import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/sciworld/index.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import { resultFiles } from './results.ts';
-import { over, type Played, runStudy, type Study, type StudyOptions } from './trial.ts';
+import { averageOver, type Played, runStudy, type Study, type StudyOptions } from './trial.ts';
 
 /** Runs what is left of the study, both tables under one seed after the other. */
 export async function sciworld(options: StudyOptions): Promise<void> {
@@ -45,7 +45,7 @@ const WHAT = { success: 'rates', score: 'returns' } as const;
 function table(title: string, rows: readonly Row[], { trials, random, config }: Study, what: keyof typeof WHAT) {
   const kinds = config.evaluation.horizons.flatMap((h) => [`h${h} sampled`, `h${h} greedy`]);
   const cell = (played: readonly Played[], kind: string, { indices }: Row) =>
-    percent(over(played, WHAT[what], kind, indices));
+    percent(averageOver(played, WHAT[what], kind, indices));
   return columns([
     [title, 'random', ...kinds],
     ...rows.map((row) => [
@@ -95,7 +95,7 @@ function seedTable({ trials, config }: Study): string[] {
       `seed ${trial.seed}`,
       ...kinds.flatMap((kind) =>
         (['rates', 'returns'] as const).map((what) =>
-          percent(over([trial], what, kind, Object.keys(trial[what][kind]!).map(Number))),
+          percent(averageOver([trial], what, kind, Object.keys(trial[what][kind]!).map(Number))),
         ),
       ),
       String(trial.envSteps),
@@ -114,7 +114,7 @@ function page(
 ): string {
   const command = `npm run experiment -- sciworld --seeds ${paperStudy.trials.length}${envSteps === undefined ? '' : ` --env-steps ${envSteps}`}`;
   const episodes = (study: Study) => study.config.evaluation.episodesPerTask;
-  const fenced = (lines: readonly string[]) => `\`\`\`\n${lines.join('\n')}\n\`\`\``;
+  const formatFenced = (lines: readonly string[]) => `\`\`\`\n${lines.join('\n')}\n\`\`\``;
   return `# SciWorld from scratch, by RL on the score alone
 
 One policy for all tasks of a table, trained on its train variations only and played with \`failure: forfeits\`, so that a
@@ -132,9 +132,9 @@ original's text, as DRRN and the paper's models do, has neither: figures of this
 
 experiments/sciworld.yaml; ${episodes(paperStudy)} sampled episodes a task and one greedy.
 
-${fenced(paper)}
+${formatFenced(paper)}
 
-${fenced(seeds[0]!)}
+${formatFenced(seeds[0]!)}
 
 The paper's 7B model solves 57.0 % of these ids, from text.
 
@@ -142,9 +142,9 @@ The paper's 7B model solves 57.0 % of these ids, from text.
 
 experiments/sciworld-easy.yaml; four test variations of each task (\`test-even\`), ${episodes(easyStudy)} sampled episodes each and one greedy.
 
-${fenced(easy)}
+${formatFenced(easy)}
 
-${fenced(seeds[1]!)}
+${formatFenced(seeds[1]!)}
 
 DRRN, the best agent of ScienceWorld's paper, has 17 % with one agent a task and 100,000 steps each, from text.
 `;

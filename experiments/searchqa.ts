@@ -13,10 +13,10 @@ import { writeFileSync } from 'node:fs';
 import { createEnv, createOracle, start } from '../envs/searchqa/index.ts';
 import { hopsOf, openWiki } from '../envs/searchqa/wiki/world.ts';
 import type { EnvStep } from '../src/core/env.ts';
-import { overTasks } from '../src/evaluation/intervals.ts';
+import { averageOverTasks } from '../src/evaluation/intervals.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import { resultFiles } from './results.ts';
-import { bySeed, over, runStudy, type Study, type StudyOptions } from './trial.ts';
+import { averageOver, bySeed, runStudy, type Study, type StudyOptions } from './trial.ts';
 
 /** Runs what is left of the study. */
 export async function searchqa(options: StudyOptions): Promise<void> {
@@ -52,7 +52,7 @@ does; the budget is env steps.
 Nothing is parsed and no path is searched for it, but the lists name what can be searched for and answered, and the world's English is plain.
 Without learning, choosing at random is right in 4.3 % of the held-out questions, the best rule on the view’s marks in 8.0 %, and counting the words that
 a sentence shares with the question in 16.3 % in the view and 22 % in the raw text (\`npx vitest run --dir test test/envs/searchqa-view\`).
-${asked()}
+${playQuestions()}
 
 **Beside the paper.** Its 7B model answers 38.25 % of AgentGym's questions, over Wikipedia, from text, allowed to answer again: other questions,
 another task.
@@ -60,10 +60,11 @@ another task.
 }
 
 /** Counts the held-out questions that ask for a path which some training question asks for too, of other things. */
-function asked(): string {
+function playQuestions(): string {
   const { tasks } = createEnv();
   const wiki = openWiki({ seed: 1, entities: 3000 });
-  const pathOf = (index: number) => JSON.stringify([wiki.made(index).form.type, wiki.made(index).form.path]);
+  const pathOf = (index: number) =>
+    JSON.stringify([wiki.makeQuestion(index).form.type, wiki.makeQuestion(index).form.path]);
   const known = new Set(tasks.split('train').map(pathOf));
   const test = tasks.split('test');
   const count = test.filter((index) => known.has(pathOf(index))).length;
@@ -80,7 +81,7 @@ async function tables({ trials, random, config }: Study): Promise<string[]> {
   const env = createEnv();
   const test = env.tasks.split('test');
   const wiki = openWiki({ seed: 1, entities: 3000 });
-  const isChain = (index: number) => wiki.made(index).form.type === 'chain';
+  const isChain = (index: number) => wiki.makeQuestion(index).form.type === 'chain';
   const row = (name: string, holds: (index: number) => boolean): Row => ({ name, indices: test.filter(holds) });
   const rows = [
     ...env.tasks.labels.map((set) => row(set, (index) => env.tasks.label(index) === set)),
@@ -94,9 +95,9 @@ async function tables({ trials, random, config }: Study): Promise<string[]> {
   const kinds = config.evaluation.horizons.flatMap((h) => [`h${h} sampled`, `h${h} greedy`]);
   const cells = ({ name, indices }: Row) => [
     `${name} (${indices.length})`,
-    percent(overTasks(indices.map((index) => right.get(index)!))),
-    ...config.evaluation.horizons.map((h) => percent(over([random!], 'rates', `h${h} sampled`, indices))),
-    ...kinds.map((kind) => percent(over(trials, 'rates', kind, indices))),
+    percent(averageOverTasks(indices.map((index) => right.get(index)!))),
+    ...config.evaluation.horizons.map((h) => percent(averageOver([random!], 'rates', `h${h} sampled`, indices))),
+    ...kinds.map((kind) => percent(averageOver(trials, 'rates', kind, indices))),
   ];
   return [
     ...columns([

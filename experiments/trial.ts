@@ -7,8 +7,8 @@ import { startRun } from '../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { EnvOptions } from '../src/core/env.ts';
-import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
-import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import { averageOverTasks, type Estimated } from '../src/evaluation/intervals.ts';
+import { averageOverSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import { loadNewestOf } from '../src/record/run-checkpoint.ts';
@@ -66,24 +66,29 @@ export async function runStudy(
   json: URL,
   { seeds, envSteps, evaluated = {}, settings = [] }: StudyOptions,
 ): Promise<Study> {
-  const config = configured(file, 0, envSteps, settings);
+  const config = configureTrial(file, 0, envSteps, settings);
   const study = readStudy(json, config);
   const keep = () => {
     mkdirSync(new URL('.', json), { recursive: true });
     writeFileSync(json, `${JSON.stringify(study)}\n`);
   };
-  study.random ??= await played({ ...config, policy: { ...config.policy, kind: 'random' } }, evaluated, ['sampled']);
+  study.random ??= await playTrial({ ...config, policy: { ...config.policy, kind: 'random' } }, evaluated, ['sampled']);
   keep();
   for (let seed = 1; seed <= seeds; seed++) {
     if (study.trials.some((trial) => trial.seed === seed)) continue;
-    study.trials.push(await train(configured(file, seed, envSteps, settings), evaluated));
+    study.trials.push(await train(configureTrial(file, seed, envSteps, settings), evaluated));
     keep();
     process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
   }
   return study;
 }
 
-function configured(file: string, seed: number, envSteps: number | undefined, settings: readonly string[]): RunConfig {
+function configureTrial(
+  file: string,
+  seed: number,
+  envSteps: number | undefined,
+  settings: readonly string[],
+): RunConfig {
   const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
   const stop = envSteps === undefined ? [] : [`stop={envSteps: ${envSteps}}`];
   return loadRunConfig(text, file, [`seed=${seed}`, 'trace.everyGroups=0', ...stop, ...settings]);
@@ -109,14 +114,14 @@ function presentForm(config: RunConfig): RunConfig | undefined {
 }
 
 /** Mean of some tasks in one evaluation with its interval: over seeds and tasks, or over tasks where there is one seed. */
-export function over(
+export function averageOver(
   played: readonly Played[],
   what: keyof Played,
   evaluation: string,
   indices: readonly number[],
 ): Estimated {
   const values = played.map((one) => indices.map((index) => one[what][evaluation]![index]!));
-  return values.length > 1 && indices.length > 1 ? overSeedsAndTasks(values) : overTasks(values[0] ?? []);
+  return values.length > 1 && indices.length > 1 ? averageOverSeedsAndTasks(values) : averageOverTasks(values[0] ?? []);
 }
 
 /** Table of success by training seed, with what each seed took. */
@@ -130,7 +135,7 @@ export function bySeed(
     [title, ...kinds, 'env steps', 'updates', 'minutes', 'processor s'],
     ...trials.map((trial) => [
       `seed ${trial.seed}`,
-      ...kinds.map((kind) => percent(over([trial], 'rates', kind, indices))),
+      ...kinds.map((kind) => percent(averageOver([trial], 'rates', kind, indices))),
       String(trial.envSteps),
       String(trial.updates),
       trial.minutes.toFixed(1),
@@ -144,11 +149,11 @@ async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
   const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.seed}`);
   createRunFolder(dir, config);
   try {
-    const run = await started(config, dir, true);
+    const run = await startTrial(config, dir, true);
     const before = process.cpuUsage();
     const { version: updates, envSteps, elapsedMs } = (await run.train().finally(() => run.stop())).status;
     const { user, system } = process.cpuUsage(before);
-    const figures = await played(config, evaluated, ['sampled', 'greedy'], loadNewestOf(dir));
+    const figures = await playTrial(config, evaluated, ['sampled', 'greedy'], loadNewestOf(dir));
     const cpuSeconds = (user + system) / 1e6;
     return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
   } finally {
@@ -156,7 +161,7 @@ async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
   }
 }
 
-function started(config: RunConfig, dir: string, learn: boolean, checkpoint?: LoadedCheckpoint) {
+function startTrial(config: RunConfig, dir: string, learn: boolean, checkpoint?: LoadedCheckpoint) {
   return startRun({
     config,
     dir,
@@ -169,14 +174,14 @@ function started(config: RunConfig, dir: string, learn: boolean, checkpoint?: Lo
 }
 
 /** Plays the evaluated tasks at each horizon, in a world of further options. */
-async function played(
+async function playTrial(
   trained: RunConfig,
   evaluated: EnvOptions,
   kinds: readonly ('sampled' | 'greedy')[],
   checkpoint?: LoadedCheckpoint,
 ): Promise<Played> {
   const config = { ...trained, env: { ...trained.env, options: { ...trained.env.options, ...evaluated } } };
-  const run = await started(config, '.', false, checkpoint);
+  const run = await startTrial(config, '.', false, checkpoint);
   try {
     const rates: Record<string, Record<number, number>> = {};
     const returns: Record<string, Record<number, number>> = {};
@@ -188,8 +193,8 @@ async function played(
         const earned: Record<number, number> = (returns[plan.name] = {});
         for (const result of results) {
           if (result.successes.length === 0) continue;
-          solved[result.task.index] = rounded(average(result.successes.map(Number)));
-          earned[result.task.index] = rounded(average(result.returns));
+          solved[result.task.index] = roundFigures(average(result.successes.map(Number)));
+          earned[result.task.index] = roundFigures(average(result.returns));
         }
       }
     }
@@ -204,6 +209,6 @@ function average(values: readonly number[]): number {
 }
 
 /** Four digits: a committed file need hold no more. */
-function rounded(value: number): number {
+function roundFigures(value: number): number {
   return Math.round(1e4 * value) / 1e4;
 }

@@ -13,7 +13,7 @@ import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/webarena/index.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import { resultFiles } from './results.ts';
-import { bySeed, over, runStudy, type Study, type StudyOptions } from './trial.ts';
+import { averageOver, bySeed, runStudy, type Study, type StudyOptions } from './trial.ts';
 
 /** Runs what is left of the study. */
 export async function webarena(options: StudyOptions): Promise<void> {
@@ -72,8 +72,8 @@ function tables({ trials, random, config }: Study): string[] {
   const kinds = horizons.flatMap((h) => [`h${h} sampled`, `h${h} greedy`]);
   const cells = ({ name, indices }: Row) => [
     `${name} (${indices.length})`,
-    ...horizons.map((h) => percent(over([random!], 'rates', `h${h} sampled`, indices))),
-    ...kinds.map((kind) => percent(over(trials, 'rates', kind, indices))),
+    ...horizons.map((h) => percent(averageOver([random!], 'rates', `h${h} sampled`, indices))),
+    ...kinds.map((kind) => percent(averageOver(trials, 'rates', kind, indices))),
   ];
   return [
     ...columns([['success %, [95 %]', ...horizons.map((h) => `h${h} random`), ...kinds], ...rows.map(cells)]),

@@ -231,7 +231,7 @@ class Tickets {
     const { broker, monitor } = this.#init;
     while (!this.#isStopped) {
       monitor.load = await measureLoad(broker).catch(() => undefined);
-      await new Promise<void>((resolve) => this.#ctx.clock.after(LOAD_MS, resolve));
+      await new Promise<void>((resolve) => this.#ctx.clock.setTimer(LOAD_MS, resolve));
     }
   }
 

@@ -44,7 +44,7 @@ export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
   return async (ctx) => {
     const weights = new WeightsPublisher(ctx, init);
     await weights.begin();
-    ctx.after(CHECK_MS, { type: 'check' });
+    ctx.sendAfter(CHECK_MS, { type: 'check' });
     return {
       handlers: {
         publish: (publish) => weights.publish(publish),
@@ -52,7 +52,7 @@ export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
         served: ({ adapter }) => weights.served(adapter),
         check: async () => {
           await weights.restoreAnnouncement();
-          ctx.after(CHECK_MS, { type: 'check' });
+          ctx.sendAfter(CHECK_MS, { type: 'check' });
         },
       },
       stopped: () => weights.stop(),

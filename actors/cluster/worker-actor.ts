@@ -240,7 +240,7 @@ class Worker {
   }
 
   #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#ctx.clock.after(ms, resolve));
+    return new Promise((resolve) => this.#ctx.clock.setTimer(ms, resolve));
   }
 }
 

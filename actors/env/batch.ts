@@ -49,7 +49,7 @@ const CLOSE = 2;
 
 export function packCommands(commands: readonly EnvCommand[]): CommandBatch {
   if (commands.length <= FEW) {
-    const few = fewSteps(commands);
+    const few = packFewSteps(commands);
     if (few) return few;
   }
   const heads = new Int32Array(3 * commands.length);
@@ -105,7 +105,7 @@ const NO_TEXTS: readonly string[] = [];
 
 export function packEvents(events: readonly EnvEvent[]): EventBatch {
   if (events.length <= FEW) {
-    const few = fewObservations(events);
+    const few = packFewObservations(events);
     if (few) return few;
   }
   const heads = new Int32Array(5 * events.length);
@@ -293,7 +293,7 @@ function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | 
  * Packs steps as a plain array.
  * @returns undefined where there are other commands than steps
  */
-function fewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
+function packFewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
   const out: (number | string)[] = [];
   for (const command of commands) {
     if (command.type !== 'step') return undefined;
@@ -306,7 +306,7 @@ function fewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
  * Packs observations as a plain array.
  * @returns undefined where an episode failed or an event lists actions
  */
-function fewObservations(events: readonly EnvEvent[]): FewObservations | undefined {
+function packFewObservations(events: readonly EnvEvent[]): FewObservations | undefined {
   const out: (number | string)[] = [];
   for (const event of events) {
     if (event.type === 'failed' || event.actions.length > 0 || event.newActions.length > 0) return undefined;

@@ -23,7 +23,7 @@ const LENGTH = 3;
 /** Place of the thread's id in shared memory. */
 const THREAD = LENGTH;
 
-export function sharedBeacon(): Int32Array<SharedArrayBuffer> {
+export function createSharedBeacon(): Int32Array<SharedArrayBuffer> {
   const shared = new Int32Array(new SharedArrayBuffer(4 * (LENGTH + 1)));
   shared[CURRENT] = -1;
   return shared;
@@ -37,12 +37,12 @@ export function writeShared(shared: Int32Array<SharedArrayBuffer>): Beacon {
     },
     show: (episode) => void Atomics.store(shared, CURRENT, episode),
     leave: () => void Atomics.store(shared, CURRENT, -1),
-    began: () => void shared[BEGAN]!++,
+    countBegun: () => void shared[BEGAN]!++,
   };
 }
 
 /** Tells the id that the system has for the calling thread. */
-export function tellThread(shared: Int32Array<SharedArrayBuffer>, id: number): void {
+export function publishThreadId(shared: Int32Array<SharedArrayBuffer>, id: number): void {
   Atomics.store(shared, THREAD, id);
 }
 
@@ -103,7 +103,7 @@ export function writeFile(fd: number): Beacon {
       words[CURRENT] = -1;
       write();
     },
-    began() {
+    countBegun() {
       words[BEGAN]!++; // written by the `enter` that follows, or by the flush of a command without one
       write();
     },

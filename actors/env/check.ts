@@ -38,7 +38,7 @@ export function boundsOf(env: Env): StepBounds {
 }
 
 /** Bounds that the env states; undefined where it states none, which is told when it is opened. */
-export function statedBounds(env: Env): StepBounds | undefined {
+export function readStatedBounds(env: Env): StepBounds | undefined {
   try {
     return boundsOf(env);
   } catch {
@@ -57,9 +57,11 @@ export function isBounds(value: unknown): value is StepBounds {
  * @throws {BrokenContract} unless it is such an answer
  */
 export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
-  if (typeof step !== 'object' || step === null) throw broken(step, `expected a time step, got ${typeof step}`);
+  if (typeof step !== 'object' || step === null)
+    throw createContractError(step, `expected a time step, got ${typeof step}`);
   const { kind, observation, reward, success, partial } = step as Readonly<Record<string, unknown>>;
-  if (typeof observation !== 'string') throw broken(step, `observation must be a string, got ${typeof observation}`);
+  if (typeof observation !== 'string')
+    throw createContractError(step, `observation must be a string, got ${typeof observation}`);
   if (observation.length > bounds.maxObservationChars) {
     const message = `observation has ${observation.length} characters, the env states at most ${bounds.maxObservationChars}`;
     throw new BrokenContract('oversized', message);
@@ -162,7 +164,7 @@ function checkClonable(value: unknown): void {
   }
 }
 
-function broken(value: unknown, message: string): BrokenContract {
+function createContractError(value: unknown, message: string): BrokenContract {
   try {
     checkClonable(value);
   } catch (error) {

@@ -51,21 +51,21 @@ export class Dispatch {
   }
 
   /** Sends what has waited for the slot's host. */
-  started(slot: Slot): void {
+  sendWaiting(slot: Slot): void {
     if (slot.outbox.length > 0) this.#flush();
     if (slot.careful > 0) this.#tryNext(slot);
   }
 
   /** Counts an answer. */
-  answered(record: OpenEpisode): void {
+  countAnswer(record: OpenEpisode): void {
     this.#asked--;
-    this.settled(record);
+    this.settle(record);
   }
 
   /** The episode's command is answered, or of no interest any more: one on trial makes room for the next. */
-  settled(record: OpenEpisode): void {
+  settle(record: OpenEpisode): void {
     const { slot } = record;
-    if (slot.trial?.record === record) void this.#survived(slot, slot.host);
+    if (slot.trial?.record === record) void this.#awaitSurvival(slot, slot.host);
   }
 
   /** Counts anew what waits for an answer. */
@@ -89,10 +89,10 @@ export class Dispatch {
    * The command on trial was answered: when the host has outlived it, the next one may come. A host that does not say so, or
    * that holds too much memory by now, is judged with this trial at one of the next looks.
    */
-  async #survived(slot: Slot, host: Host | undefined): Promise<void> {
+  async #awaitSurvival(slot: Slot, host: Host | undefined): Promise<void> {
     const { trial } = slot;
     try {
-      await host?.settled?.();
+      await host?.awaitSettled?.();
     } catch {
       return;
     }

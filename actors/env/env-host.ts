@@ -11,7 +11,7 @@ import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
 import { type CommandBatch, packEvents, portions, unpackCommands } from './batch.ts';
-import { type StepBounds, statedBounds } from './check.ts';
+import { readStatedBounds, type StepBounds } from './check.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
 /** Task of a host: everything it is made from; plain data. */
@@ -179,7 +179,7 @@ export async function startWorlds(
       const one = await openWorld(world, id, { ...options }, where, shared);
       opened.push(one);
       envs.set(id, one.env);
-      facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact', bounds: statedBounds(one.env) });
+      facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact', bounds: readStatedBounds(one.env) });
     }
     return { facts, dispose };
   } catch (thrown) {

@@ -25,16 +25,16 @@ export interface EnvHostsOptions {
 export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOptions): BehaviorFactory<EnvCommands> {
   return (ctx) => {
     const rollouts = ctx.resolve<EnvObserved>(rolloutPath);
-    const tell = (events: readonly EnvEvent[]) => void rollouts.tell({ type: 'observed', events });
-    const replayed = replay && new ReplayedAnswers(replay.batches, (command) => pool.tell(command), tell);
+    const send = (events: readonly EnvEvent[]) => void rollouts.tell({ type: 'observed', events });
+    const replayed = replay && new ReplayedAnswers(replay.batches, (command) => pool.send(command), send);
     const subscription = pool.observations$.subscribe({
-      next: replayed ? (event) => replayed.arrived(event) : together(tell, record),
+      next: replayed ? (event) => replayed.arrived(event) : collectTick(send, record),
       error: () => {}, // ends the run; the pool's owner handles it
     });
     return {
       handlers: {
         commands({ commands }) {
-          for (const command of commands) (replayed ?? pool).tell(command);
+          for (const command of commands) (replayed ?? pool).send(command);
         },
       },
       stopped: () => subscription.unsubscribe(),
@@ -43,14 +43,14 @@ export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOpt
 }
 
 /** Collects the hosts' answers of one tick. */
-function together(tell: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
+function collectTick(tell: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
   let batch: EnvEvent[] = [];
   return (event: EnvEvent): void => {
     if (batch.push(event) > 1) return;
     queueMicrotask(() => {
       const events = batch;
       batch = [];
-      record?.answered(
+      record?.recordAnswered(
         events.map((one) => (one.type === 'failed' ? { episode: one.episode, failure: one.failure } : one.episode)),
       );
       tell(events);

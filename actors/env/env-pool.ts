@@ -90,7 +90,7 @@ export interface EnvPool {
    * @throws {LongplayError} BAD_ARGUMENT for an episode opened twice, a second command before the answer to the
    * first, or an unknown env; ACTOR_STOPPED after `close`
    */
-  tell(command: EnvCommand): void;
+  send(command: EnvCommand): void;
   /** Observations: every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
   readonly observations$: Observable<EnvEvent>;
   stats(): EnvPoolStats;
@@ -166,7 +166,7 @@ class Pool implements EnvPool {
     if (this.#factory) this.#poll();
   }
 
-  tell(command: EnvCommand): void {
+  send(command: EnvCommand): void {
     if (this.#closed) throw new LongplayError('ACTOR_STOPPED', 'the env pool is closed');
     const record = this.#episodes.get(command.episode);
     if (command.type === 'open') {
@@ -178,7 +178,7 @@ class Pool implements EnvPool {
       return;
     }
     if (command.type === 'close') {
-      this.#chaos?.closed(command.episode);
+      this.#chaos?.recordClosed(command.episode);
       this.#drop(record);
       this.#dispatch.send(record.slot, command);
       return;
@@ -275,7 +275,7 @@ class Pool implements EnvPool {
       if (replay === 'never') this.#unrepeatable.add(id);
       if (bounds) this.#bounds.set(id, bounds);
     }
-    this.#dispatch.started(slot);
+    this.#dispatch.sendWaiting(slot);
   }
 
   #receive(slot: Slot, host: Host | undefined, events: readonly EnvEvent[]): void {
@@ -298,13 +298,13 @@ class Pool implements EnvPool {
   /** Asks a host for a sign of life. */
   #call(slot: Slot, host: Host): void {
     slot.calling = true;
-    const responded = () => {
+    const restartDeadline = () => {
       if (slot.host !== host) return;
       slot.calling = false;
       slot.responses++;
     };
-    if (host.settled) host.settled().then(responded, () => {});
-    else responded();
+    if (host.awaitSettled) host.awaitSettled().then(restartDeadline, () => {});
+    else restartDeadline();
   }
 
   /** @returns false for what cannot be the answer to the command in hand */
@@ -312,13 +312,13 @@ class Pool implements EnvPool {
     const listed = record.restoring ? 0 : record.listed;
     const bounds = this.#bounds.get(record.open.task.env);
     if (event.type === 'observed' && !isWithin(event, listed, bounds)) return false;
-    this.#dispatch.answered(record);
+    this.#dispatch.countAnswer(record);
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
       return true;
     }
     if (record.restoring) {
-      this.#restoredBy(record, event);
+      this.#applyReplayed(record, event);
       return true;
     }
     const turn = record.pending === 'open' ? record.actions.length : record.actions.length + 1;
@@ -330,14 +330,14 @@ class Pool implements EnvPool {
     record.pending = record.step = undefined;
     record.last = event;
     record.listed += event.newActions.length;
-    if (event.turn > 0) this.#chaos?.answered(event.episode);
+    if (event.turn > 0) this.#chaos?.recordAnswered(event.episode);
     if (event.step.kind === 'terminated') this.#drop(record);
     this.#observed++;
     this.observations$.next(event);
     return true;
   }
 
-  #restoredBy(record: OpenEpisode, event: Observed): void {
+  #applyReplayed(record: OpenEpisode, event: Observed): void {
     const { last } = record;
     record.restoring = false;
     if (last && (event.turn !== last.turn || event.step.observation !== last.step.observation)) {
@@ -354,7 +354,7 @@ class Pool implements EnvPool {
   #fail(record: OpenEpisode, seen: Failure): void {
     const { episode } = record.open;
     this.#drop(record);
-    const fault = this.#chaos?.failed(episode, seen.cause);
+    const fault = this.#chaos?.recordFailed(episode, seen.cause);
     const failure: Failure = fault === 'drop' ? { ...seen, cause: 'injected-drop' } : seen;
     this.#failed[failure.cause] = (this.#failed[failure.cause] ?? 0) + 1;
     this.observations$.next({ type: 'failed', episode, failure });
@@ -363,7 +363,7 @@ class Pool implements EnvPool {
   #drop(record: OpenEpisode): void {
     this.#episodes.delete(record.open.episode);
     record.slot.episodes.delete(record);
-    this.#dispatch.settled(record);
+    this.#dispatch.settle(record);
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
@@ -444,7 +444,7 @@ class Pool implements EnvPool {
       if (found) this.#replace(slot, found);
       else if (slot.host && !slot.calling && awaits(slot)) this.#call(slot, slot.host);
     }
-    if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#pollMs, () => this.#poll());
+    if (!this.#closed) this.#cancelPoll = this.#clock.setTimer(this.#pollMs, () => this.#poll());
   }
 }
 

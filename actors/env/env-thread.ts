@@ -1,7 +1,7 @@
 /** Env host in a piscina thread: one task for the thread's whole life. */
 import type { MessagePort } from 'node:worker_threads';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
-import { tellThread, writeShared } from './beacon.ts';
+import { publishThreadId, writeShared } from './beacon.ts';
 import { type HostTask, runHost } from './env-host.ts';
 import { HOST_MARK } from './process-tree.ts';
 import { ownThreadId } from './processor-wait.ts';
@@ -25,7 +25,7 @@ function die(message: string): void {
 
 /** Task for piscina. Resolves when `stop` was called. */
 export default function thread({ data, control, shared, mark, ...task }: ThreadTask): Promise<void> {
-  tellThread(shared, ownThreadId());
+  publishThreadId(shared, ownThreadId());
   process.env[HOST_MARK] = mark; // the thread's own copy: no other thread sees it
   return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared), die);
 }

@@ -49,7 +49,7 @@ export interface HostChild {
   /** Bytes of memory beyond its limit, where the system can tell. */
   overweight(): number;
   /** Milliseconds in which its main thread was ready to run and had no processor. @param now milliseconds */
-  waitedMs(now: number): number;
+  measureWaitMs(now: number): number;
   kill(): void;
 }
 
@@ -88,7 +88,7 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
     }),
     beacon: () => beacon.read(),
     overweight: () => residentBytes(child.pid) - limitBytes,
-    waitedMs: (now) => wait.ms(now),
+    measureWaitMs: (now) => wait.ms(now),
     kill: () => void child.kill('SIGKILL'),
   };
 }
@@ -132,7 +132,7 @@ export function residenceOf(child: HostChild): { readonly residence: Residence; 
     ended: child.ended.then((end) => (garbled ? GARBLED : endOf(end, uncaught))),
     beacon: () => child.beacon(),
     overweight: () => child.overweight(),
-    waitedMs: (now: number) => child.waitedMs(now),
+    measureWaitMs: (now: number) => child.measureWaitMs(now),
     kill: () => child.kill(),
   };
   return { residence, setUp: setUp! };

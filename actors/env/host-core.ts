@@ -19,7 +19,7 @@ export interface Beacon {
   /** Leaves the call, which has returned (its promise may still be open). */
   leave(): void;
   /** Counts one more command begun. */
-  began(): void;
+  countBegun(): void;
 }
 
 export interface HostOptions {
@@ -70,7 +70,7 @@ const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 /** Milliseconds after which the events of a long batch are sent before its end, so that they do not count as late. */
 const FLUSH_MS = 10;
-const noBeacon: Beacon = { enter() {}, show() {}, leave() {}, began() {} };
+const noBeacon: Beacon = { enter() {}, show() {}, leave() {}, countBegun() {} };
 
 export class HostCore {
   readonly #options: HostOptions;
@@ -101,7 +101,7 @@ export class HostCore {
     this.#inBatch = true;
     this.#flushedAt = this.#lastAt = this.#options.now();
     for (const command of commands) {
-      this.#beacon.began();
+      this.#beacon.countBegun();
       if (command.type === 'step') this.#step(command);
       else if (command.type === 'open') this.#open(command);
       else this.#close(command.episode);
@@ -128,14 +128,14 @@ export class HostCore {
     const env = this.#options.envs.get(task.env);
     if (!env || this.#episodes.has(number)) {
       const message = env ? 'the episode is open already' : `this host has no env '${task.env}'`;
-      this.#push(this.#failed(number, 'protocol', message));
+      this.#push(this.#createFailure(number, 'protocol', message));
       return;
     }
     let bounds = this.#bounds.get(task.env);
     try {
       if (!bounds) this.#bounds.set(task.env, (bounds = boundsOf(env)));
     } catch (thrown) {
-      this.#push(this.#failed(number, 'protocol', messageOf(thrown)));
+      this.#push(this.#createFailure(number, 'protocol', messageOf(thrown)));
       return;
     }
     const episode: Episode = {
@@ -202,7 +202,7 @@ export class HostCore {
   #step({ episode: number, turn, action }: Step): void {
     const episode = this.#episodes.get(number);
     if (!episode) {
-      this.#push(this.#failed(number, 'protocol', `step ${turn} of an episode that is not open here`));
+      this.#push(this.#createFailure(number, 'protocol', `step ${turn} of an episode that is not open here`));
       return;
     }
     const { session } = episode;
@@ -319,11 +319,11 @@ export class HostCore {
   #fail(episode: Episode, thrown: unknown): void {
     if (episode.closed) return;
     const [cause, message] = this.#enter(episode, () => failureOf(thrown)); // making a message may run the env's code
-    this.#push(this.#failed(episode.number, cause, message));
+    this.#push(this.#createFailure(episode.number, cause, message));
     this.#release(episode);
   }
 
-  #failed(episode: number, cause: FailureCause, message: string): EnvEvent {
+  #createFailure(episode: number, cause: FailureCause, message: string): EnvEvent {
     return { type: 'failed', episode, failure: { cause, where: this.#options.where, message } };
   }
 

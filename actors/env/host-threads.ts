@@ -9,7 +9,7 @@ import { Piscina } from 'piscina';
 import { messageOf } from '../../src/core/errors.ts';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
-import { readShared, sharedBeacon, threadOf } from './beacon.ts';
+import { createSharedBeacon, readShared, threadOf } from './beacon.ts';
 import type { ThreadTask } from './env-thread.ts';
 import {
   type Host,
@@ -54,7 +54,7 @@ export class HostThreads implements HostFactory {
   start(options: HostOptions, listener: HostListener, startMs: number): Promise<Host> {
     const data = new MessageChannel();
     const control = new MessageChannel();
-    const shared = sharedBeacon();
+    const shared = createSharedBeacon();
     const mark = randomUUID();
     this.#marks.push(mark);
     const task: ThreadTask = { ...hostTask(options), shared, mark, data: data.port2, control: control.port2 };

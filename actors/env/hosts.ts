@@ -14,7 +14,7 @@ import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
 export interface HostListener {
   events(events: readonly EnvEvent[]): void;
   /** Called when the host is gone without having been asked to. */
-  died(cause: FailureCause, message: string): void;
+  onDied(cause: FailureCause, message: string): void;
 }
 
 /** Host that is alive. */
@@ -25,7 +25,7 @@ export interface Host {
   /** Beacon of its work; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
   /** Resolves when its present work is done and it is still alive; absent where it cannot die. */
-  settled?(): Promise<void>;
+  awaitSettled?(): Promise<void>;
   /** Ends the showing of whose timers and promises run. */
   unwatch?(): void;
   /** Ends at once; `died` is not called. */
@@ -35,7 +35,7 @@ export interface Host {
   /** Bytes of memory beyond its limit, where the system can tell. */
   overweight?(): number;
   /** Milliseconds in which it was ready to run and the machine let others run, where the system can tell. @param now milliseconds */
-  waitedMs?(now: number): number;
+  measureWaitMs?(now: number): number;
 }
 
 export interface HostOptions {
@@ -68,7 +68,7 @@ export interface Residence {
   readonly ended: Promise<HostEnd | undefined>;
   beacon(): BeaconReading;
   overweight?(): number;
-  waitedMs?(now: number): number;
+  measureWaitMs?(now: number): number;
   /** Ends it, whatever runs there. */
   kill(): void;
 }
@@ -112,12 +112,12 @@ class ResidentHost implements Host {
       if (this.#over) return;
       const events = readEvents(batch);
       if (events) listener.events(events);
-      else listener.died('protocol', 'the host sent something that is no answer');
+      else listener.onDied('protocol', 'the host sent something that is no answer');
     });
     void residence.ended.then((end) => {
       const unexpected = this.#up && !this.#over;
       this.#release();
-      if (unexpected) this.#listener.died(end?.cause ?? 'exited', end?.message ?? 'the host ended');
+      if (unexpected) this.#listener.onDied(end?.cause ?? 'exited', end?.message ?? 'the host ended');
     });
   }
 
@@ -157,7 +157,7 @@ class ResidentHost implements Host {
     return this.#residence.beacon();
   }
 
-  async settled(): Promise<void> {
+  async awaitSettled(): Promise<void> {
     await this.#control.health();
   }
 
@@ -169,8 +169,8 @@ class ResidentHost implements Host {
     return this.#residence.overweight?.() ?? 0;
   }
 
-  waitedMs(now: number): number {
-    return this.#residence.waitedMs?.(now) ?? 0;
+  measureWaitMs(now: number): number {
+    return this.#residence.measureWaitMs?.(now) ?? 0;
   }
 
   kill(): void {

@@ -34,7 +34,7 @@ export async function startInlineHost(options: InlineOptions, listener: HostList
       const deadlineMs = options.deadlineMs(episode);
       let cancel!: () => void;
       const late = new Promise<void>((resolve) => {
-        cancel = clock.after(deadlineMs, () => {
+        cancel = clock.setTimer(deadlineMs, () => {
           const message = `no answer after ${deadlineMs} ms`;
           core.handle([{ type: 'close', episode }]);
           listener.events([{ type: 'failed', episode, failure: { cause: 'timeout', where: options.where, message } }]);

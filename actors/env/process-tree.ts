@@ -26,7 +26,7 @@ export function endProcessTree(leader: number, mark: string): void {
 
 /** Ends the processes that carry one of the marks in the environment they were started with, but not the caller. */
 export function endMarked(marks: readonly string[]): void {
-  for (const pid of marked(marks)) if (pid !== process.pid) kill(pid);
+  for (const pid of findMarked(marks)) if (pid !== process.pid) kill(pid);
 }
 
 function kill(pid: number): void {
@@ -38,7 +38,7 @@ function kill(pid: number): void {
 }
 
 /** Pids of the processes that carry one of the marks; none where there is no /proc. */
-function marked(marks: readonly string[]): number[] {
+function findMarked(marks: readonly string[]): number[] {
   const entries = new Set(marks.map((mark) => `${HOST_MARK}=${mark}`));
   return processIds().filter((pid) => {
     try {

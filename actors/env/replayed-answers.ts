@@ -7,7 +7,7 @@ import type { EnvCommand, EnvEvent } from './protocol.ts';
 
 export class ReplayedAnswers {
   readonly #batches: readonly (readonly Answered[])[];
-  readonly #tell: (command: EnvCommand) => void;
+  readonly #send: (command: EnvCommand) => void;
   readonly #deliver: (events: readonly EnvEvent[]) => void;
   /** Answers that each failing episode gave before it failed. */
   readonly #failing = new Map<number, number>();
@@ -24,7 +24,7 @@ export class ReplayedAnswers {
     deliver: (events: readonly EnvEvent[]) => void,
   ) {
     this.#batches = batches;
-    this.#tell = tell;
+    this.#send = tell;
     this.#deliver = deliver;
     const answers = new Map<number, number>();
     for (const one of batches.flat()) {
@@ -34,11 +34,11 @@ export class ReplayedAnswers {
   }
 
   /** Takes commands in the pool's place: a command that was never answered is not given to the env again. */
-  tell(command: EnvCommand): void {
+  send(command: EnvCommand): void {
     const left = this.#failing.get(command.episode);
     if (left === undefined || left > 0 || command.type === 'close') {
       if (left && command.type !== 'close') this.#failing.set(command.episode, left - 1);
-      this.#tell(command);
+      this.#send(command);
       return;
     }
     queueMicrotask(() => this.#release()); // a batch may consist of failures alone

@@ -53,7 +53,7 @@ class EnvSessions implements Episodes {
     this.#next = (this.#next + 1) & 0x7fffffff;
     const held: AwaitedEpisode = { table: [], resolve: undefined, reject: undefined };
     this.#episodes.set(episode, held);
-    return this.#tell(episode, held, {
+    return this.#request(episode, held, {
       type: 'open',
       episode,
       attempt: 1,
@@ -69,7 +69,7 @@ class EnvSessions implements Episodes {
       const failure: Failure = { cause: 'protocol', where: '/env-sessions', message: `episode ${episode} is over` };
       return Promise.reject(new EpisodeFailed(failure));
     }
-    return this.#tell(episode, held, { type: 'step', episode, turn, action });
+    return this.#request(episode, held, { type: 'step', episode, turn, action });
   }
 
   close(episode: number): void {
@@ -77,7 +77,7 @@ class EnvSessions implements Episodes {
     if (!held) return;
     this.#episodes.delete(episode);
     held.reject?.(new LongplayError('ACTOR_STOPPED', `episode ${episode} was closed`));
-    if (!this.#broken) this.#pool.tell({ type: 'close', episode });
+    if (!this.#broken) this.#pool.send({ type: 'close', episode });
   }
 
   async stop(): Promise<void> {
@@ -85,7 +85,7 @@ class EnvSessions implements Episodes {
     await this.#pool.close();
   }
 
-  #tell(episode: number, held: AwaitedEpisode, command: Parameters<EnvPool['tell']>[0]): Promise<EpisodeAnswer> {
+  #request(episode: number, held: AwaitedEpisode, command: Parameters<EnvPool['send']>[0]): Promise<EpisodeAnswer> {
     return new Promise((resolve, reject) => {
       if (this.#broken !== undefined) {
         this.#episodes.delete(episode);
@@ -95,7 +95,7 @@ class EnvSessions implements Episodes {
       held.resolve = resolve;
       held.reject = reject;
       try {
-        this.#pool.tell(command);
+        this.#pool.send(command);
       } catch (thrown) {
         this.#episodes.delete(episode);
         reject(thrown);

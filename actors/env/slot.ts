@@ -139,7 +139,7 @@ export interface Suspicion {
 
 const UNKNOWN: Suspicion = { culprits: [], shown: false };
 /** Share of the clock that counts at least: a host that the machine never lets run is judged after ten deadlines. */
-const LEAST_SHARE = 0.1;
+const MIN_SHARE = 0.1;
 /**
  * Responses between an episode's deadline and its failure. The second one was asked for after the first: in between the
  * host's thread went round once, and would have sent what was ready.
@@ -151,10 +151,10 @@ const RESPONSES = 2;
  * answered may be innocent, and one command at a time finds the culprit.
  */
 export function suspects(seen: BeaconReading | undefined, episodes: Episodes): Suspicion {
-  return seen && seen.current >= 0 ? shownBy(seen.current, episodes) : UNKNOWN;
+  return seen && seen.current >= 0 ? findSuspects(seen.current, episodes) : UNKNOWN;
 }
 
-function shownBy(episode: number, episodes: Episodes): Suspicion {
+function findSuspects(episode: number, episodes: Episodes): Suspicion {
   const record = episodes.get(episode);
   return { culprits: record ? [record] : [], shown: true };
 }
@@ -165,7 +165,7 @@ export function startSlot(slot: Slot, host: Host, now: number): void {
   slot.failedStarts = 0;
   slot.calls = slot.began = slot.shown = -1;
   slot.lookedAt = now;
-  slot.waitedMs = host.waitedMs?.(now) ?? 0;
+  slot.waitedMs = host.measureWaitMs?.(now) ?? 0;
   slot.owedMs = 0;
   slot.movedAt = slot.time;
 }
@@ -175,10 +175,10 @@ export function startSlot(slot: Slot, host: Host, now: number): void {
  * @returns the milliseconds that count
  */
 function moveTime(slot: Slot, host: Host, now: number, mostMs: number): number {
-  const waitedMs = host.waitedMs?.(now) ?? 0;
+  const waitedMs = host.measureWaitMs?.(now) ?? 0;
   const passedMs = Math.min(mostMs, now - slot.lookedAt);
   const owedMs = slot.owedMs + Math.max(0, waitedMs - slot.waitedMs);
-  const sparedMs = Math.min(owedMs, (1 - LEAST_SHARE) * passedMs);
+  const sparedMs = Math.min(owedMs, (1 - MIN_SHARE) * passedMs);
   const ownMs = passedMs - sparedMs;
   slot.time += ownMs;
   slot.lookedAt = now;
@@ -228,7 +228,11 @@ export function judge(
     const record = episodes.get(seen.current);
     const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
     if (heldMs <= deadlineMs) return undefined;
-    return { ...shownBy(seen.current, episodes), cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
+    return {
+      ...findSuspects(seen.current, episodes),
+      cause: 'timeout',
+      message: `no return for ${Math.round(heldMs)} ms`,
+    };
   }
   // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop. It did at
   // the last look already, since when the looking thread has read whatever lay there.

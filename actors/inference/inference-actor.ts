@@ -28,7 +28,7 @@ export default function inferenceActor(init: InferenceInit): BehaviorFactory<Int
   return async (ctx) => {
     const { policy } = await newest(ctx, init);
     const service = new Service(ctx, init, await openPolicy(policy, { maxBatch: init.maxBatch, clock: ctx.clock }));
-    await service.sayServed();
+    await service.reportServed();
     return handlersOf(ctx, service);
   };
 }
@@ -121,7 +121,7 @@ class Service {
     // Older ones may have waited in the mailbox while this incarnation asked for the newest.
     if (params.version < this.#policy.version) return;
     this.#policy.load(params);
-    await this.sayServed();
+    await this.reportServed();
   }
 
   useAdapter(adapter: ServedAdapter): void {
@@ -129,7 +129,7 @@ class Service {
   }
 
   /** Says, to who waits for it, once the policy's server has the newest weights. */
-  async sayServed(): Promise<void> {
+  async reportServed(): Promise<void> {
     if (this.#servedPath === undefined || !this.#policy.serving) return;
     const adapter = await this.#policy.serving();
     await this.#ctx.resolve<ServedEvent>(this.#servedPath).tell({ type: 'served', adapter });
@@ -178,7 +178,7 @@ class Service {
       this.#ticking = true;
       void this.#ctx.self.tell({ type: 'serve' });
     } else {
-      this.#cancelWait = this.#ctx.after(Math.max(0, maxWaitMs - oldestMs), { type: 'serve' });
+      this.#cancelWait = this.#ctx.sendAfter(Math.max(0, maxWaitMs - oldestMs), { type: 'serve' });
     }
   }
 }

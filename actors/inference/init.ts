@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { readSecret } from '../../src/core/secrets.ts';
 import { MAX_WAIT_MS } from '../../src/policy/batching.ts';
 import { SERVER_RETRIES, type ServedAdapter } from '../../src/policy/served-adapters.ts';
-import type { ChatReading } from '../../src/reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../../src/reading/chat-codec.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { CLUSTER_PATHS, engineOptions, isServed, PATHS, type Policy, type RunOptions } from '../options.ts';
 import type { InferenceInit } from './protocol.ts';
@@ -39,7 +39,7 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
 }
 
 /** Server that samples a policy's tokens, and how it is asked. */
-function sampledBy({ config, limits }: RunOptions, chat: ChatReading) {
+function sampledBy({ config, limits }: RunOptions, chat: ChatCodecSpec) {
   const { server, path, maxTokens, apiKeyEnv } = config.policy;
   const { api, url } = server;
   const { attempts, attemptMs, retryMs } = { ...SERVER_RETRIES, ...limits?.server };
@@ -48,7 +48,7 @@ function sampledBy({ config, limits }: RunOptions, chat: ChatReading) {
 }
 
 /** Inference of a worker whose policy is behind a server: the learner's process loads the adapters there. */
-export function followerInference(options: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+export function followerInference(options: RunOptions, chat: ChatCodecSpec, adapter: ServedAdapter): InferenceInit {
   const { maxBatch } = options.config.rollout;
   const policy = { ...sampledBy(options, chat), kind: 'follower', adapter } as const;
   return { policy, maxBatch, maxWaitMs: MAX_WAIT_MS, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };

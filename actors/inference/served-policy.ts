@@ -9,7 +9,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import type { LocalPolicySpec } from '../../src/policy/open-policy.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
-import { LEAST_REQUEST_BYTES, requestBytes } from '../../src/policy/request-bytes.ts';
+import { MIN_REQUEST_BYTES, requestBytes } from '../../src/policy/request-bytes.ts';
 import { packRequests, unpackActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
@@ -57,7 +57,7 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
   };
   try {
     // An answer for each turn that was admitted, at most.
-    const answers = Math.ceil(maxBytes / LEAST_REQUEST_BYTES) + 1;
+    const answers = Math.ceil(maxBytes / MIN_REQUEST_BYTES) + 1;
     await system.spawn<ReplyMessage>('replies', replies(waiting), {
       mailbox: { capacity: answers, overflow: 'wait' },
     });
@@ -147,7 +147,7 @@ class Served implements ServedPolicy {
       };
       const onGone = () => giveUp(new LongplayError('ASK_TIMEOUT', 'the client left'));
       const late = `no decision within ${this.#deadlineMs} ms`;
-      const cancel = systemClock.after(this.#deadlineMs, () => giveUp(new LongplayError('ASK_TIMEOUT', late)));
+      const cancel = systemClock.setTimer(this.#deadlineMs, () => giveUp(new LongplayError('ASK_TIMEOUT', late)));
       gone.addEventListener('abort', onGone);
       this.#waiting.set(episode, {
         resolve: (acted) => {

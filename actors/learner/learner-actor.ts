@@ -206,7 +206,7 @@ function updateReport(
   return {
     version,
     stats: result.stats,
-    consumed: consumedBy(batch),
+    consumed: summarizeConsumed(batch),
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
     stale: stale.map(({ group }) => group),
@@ -224,7 +224,7 @@ function updateReport(
 }
 
 /** Facts of an update for the schedule: everything it consumed, groups without a signal included. */
-function consumedBy(groups: readonly Group[]): UpdateStats {
+function summarizeConsumed(groups: readonly Group[]): UpdateStats {
   const byHorizon = new Map<number, { episodes: number; successes: number; truncated: number }>();
   for (const { horizon, trajectories } of groups) {
     const sums = byHorizon.get(horizon) ?? { episodes: 0, successes: 0, truncated: 0 };

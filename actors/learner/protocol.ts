@@ -6,7 +6,7 @@ import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
-import type { ChatReading } from '../../src/reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../../src/reading/chat-codec.ts';
 import type { LearnerState } from '../../src/record/run-state.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
@@ -93,7 +93,7 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
   readonly engine: EngineOptions;
   readonly envModule: string;
   /** Reading of a language model, where the policy is one. */
-  readonly chat?: ChatReading | undefined;
+  readonly chat?: ChatCodecSpec | undefined;
   readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
     readonly params: ParamSet;

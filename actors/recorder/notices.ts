@@ -4,7 +4,7 @@ import { type Task, taskName } from '../../src/core/task.ts';
 import type { BrokenUpdate, SaveReport } from '../learner/protocol.ts';
 
 /** Notice of an update that was taken back. */
-export function brokenNotice(
+export function formatBrokenNotice(
   version: number,
   { where, message, quarantine, inARow, rolledBack }: BrokenUpdate,
 ): string {
@@ -15,7 +15,7 @@ export function brokenNotice(
 }
 
 /** Notice of a checkpoint that could not be written. */
-export function unsavedNotice({ update, message }: SaveReport): string {
+export function formatUnsavedNotice({ update, message }: SaveReport): string {
   return `checkpoint at update ${update} failed: ${message}; the last good one is kept, the next update tries again`;
 }
 

@@ -21,7 +21,7 @@ import { earlierRows, type RowBefore, updateRow } from '../../src/record/update-
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { SaveReport } from '../learner/protocol.ts';
 import type { EvaluationRecord } from '../scheduler/protocol.ts';
-import { brokenNotice, failureNotices, unsavedNotice } from './notices.ts';
+import { failureNotices, formatBrokenNotice, formatUnsavedNotice } from './notices.ts';
 import type { RecorderCommand, TaskQuarantined, UpdateRecorded } from './protocol.ts';
 
 export interface RecorderInit extends Pick<RunConfig, 'trace'> {
@@ -97,7 +97,7 @@ class Recorder {
     this.#ctx = ctx;
     this.#init = init;
     this.#metrics = new MetricsFile(dir);
-    if (resumedFrom !== undefined) this.#guarded('metrics.jsonl', () => cutMetrics(dir, resumedFrom));
+    if (resumedFrom !== undefined) this.#writeGuarded('metrics.jsonl', () => cutMetrics(dir, resumedFrom));
     this.#traces = new TraceFiles({ ...trace, config, dir: join(dir, 'traces') });
     this.#budget = new TraceBudget(trace.maxShare, ctx.clock.now());
     this.failed = failureNotices(init.onNotice);
@@ -110,8 +110,8 @@ class Recorder {
     if (!first || trace.everyGroups === 0 || this.#groups++ % trace.everyGroups !== 0) return;
     const start = this.#ctx.clock.now();
     if (!this.#budget.allows(start)) return;
-    this.#guarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task.index)));
-    this.#budget.spent(this.#ctx.clock.now() - start);
+    this.#writeGuarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task.index)));
+    this.#budget.spend(this.#ctx.clock.now() - start);
     if (purpose === 'train') remember(this.#traced, first.group);
   }
 
@@ -119,19 +119,19 @@ class Recorder {
     const { version, credit, broken } = update.report;
     this.metrics(this.#rowOf(update));
     const own = credit.filter(({ group }) => this.#traced.delete(group));
-    if (own.length > 0) this.#guarded('traces', () => this.#traces.credit(version, own));
-    if (broken) this.#init.onNotice(brokenNotice(version, broken));
+    if (own.length > 0) this.#writeGuarded('traces', () => this.#traces.credit(version, own));
+    if (broken) this.#init.onNotice(formatBrokenNotice(version, broken));
   }
 
   metrics(row: MetricsRow): void {
-    this.#guarded('metrics.jsonl', () => this.#metrics.append(row));
-    for (const sink of this.#init.sinks) this.#guarded(sink.name, () => sink.write(row));
+    this.#writeGuarded('metrics.jsonl', () => this.#metrics.append(row));
+    for (const sink of this.#init.sinks) this.#writeGuarded(sink.name, () => sink.write(row));
     this.#init.onMetrics(row);
   }
 
   saved(report: SaveReport): void {
     this.#init.onSaved(report);
-    if (!report.ok) this.#init.onNotice(unsavedNotice(report));
+    if (!report.ok) this.#init.onNotice(formatUnsavedNotice(report));
   }
 
   progressed(status: RunStatus): void {
@@ -143,7 +143,7 @@ class Recorder {
   }
 
   quarantined({ task, failure, attempts }: TaskQuarantined): void {
-    this.#guarded('quarantine', () => {
+    this.#writeGuarded('quarantine', () => {
       const folder = join(this.#init.dir, 'quarantine');
       makeFolder(folder);
       appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
@@ -153,11 +153,11 @@ class Recorder {
   close(): void {
     this.#traces.close();
     this.#metrics.close();
-    for (const sink of this.#init.sinks) this.#guarded(sink.name, () => sink.close());
+    for (const sink of this.#init.sinks) this.#writeGuarded(sink.name, () => sink.close());
   }
 
   /** Writes, and reports once what cannot be written. */
-  #guarded(what: string, write: () => void): void {
+  #writeGuarded(what: string, write: () => void): void {
     try {
       write();
     } catch (thrown) {

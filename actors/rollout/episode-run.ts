@@ -49,7 +49,7 @@ export function reopenEpisode(group: GroupRun, saved: SavedEpisode, now: number)
 }
 
 /** Group as a checkpoint keeps it. */
-export function savedGroup({ group, task, horizon, finished, running }: GroupRun): SavedGroup {
+export function saveGroup({ group, task, horizon, finished, running }: GroupRun): SavedGroup {
   return toJson({
     group,
     task,
@@ -65,7 +65,7 @@ export function openGroup(ticket: GroupTicket): GroupRun {
 }
 
 /** Finished episodes of a group, by member. */
-export function finishedOf({ finished }: GroupRun): Trajectory[] {
+export function listFinished({ finished }: GroupRun): Trajectory[] {
   return finished.filter((one) => one !== undefined);
 }
 

@@ -2,7 +2,7 @@
 import type { Context, Message } from '../../src/runtime/actor.ts';
 import type { EnvCommand, EnvCommands } from '../env/protocol.ts';
 
-export class Outgoing {
+export class Outbox {
   readonly #resolve: Context<Message>['resolve'];
   readonly #envs: string;
   #commands: EnvCommand[] = [];
@@ -21,17 +21,17 @@ export class Outgoing {
 
   sendCommands(): void {
     if (this.#commands.length === 0) return;
-    this.tell<EnvCommands>(this.#envs, { type: 'commands', commands: this.#commands });
+    this.send<EnvCommands>(this.#envs, { type: 'commands', commands: this.#commands });
     this.#commands = [];
   }
 
-  tell<M extends Message>(path: string, message: M): void {
+  send<M extends Message>(path: string, message: M): void {
     const wait = this.#resolve<M>(path).tell(message);
     if (wait) this.#waits.push(wait);
   }
 
   /** Places in mailboxes that were full: a promise to wait for before the next message is handled, where there are any. */
-  places(): void | Promise<void> {
+  awaitSpace(): void | Promise<void> {
     if (this.#waits.length > 0) return Promise.all(this.#waits.splice(0)).then(() => {});
   }
 }

@@ -32,12 +32,12 @@ export function nextAttempt(
   task: Task,
   { maxAttempts, maxFailures }: RetryLimits,
 ): number | undefined {
-  if (inARow >= maxFailures) throw broken(inARow, task, failure);
+  if (inARow >= maxFailures) throw createFailuresError(inARow, task, failure);
   const next = failure.cause === 'lost' ? attempt : attempt + 1;
   return next <= maxAttempts ? next : undefined;
 }
 
-function broken(inARow: number, task: Task, { cause, where, message }: Failure): LongplayError {
+function createFailuresError(inARow: number, task: Task, { cause, where, message }: Failure): LongplayError {
   const last = `${cause} on ${taskName(task)} at ${where}: ${message}`;
   const what = `is broken: ${inARow} episodes in a row failed (the last: ${last})`;
   if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy ${what}`);

@@ -12,7 +12,7 @@
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
-import { revivedTrajectory } from '../../src/record/trace.ts';
+import { reviveTrajectory } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
@@ -20,19 +20,19 @@ import type { Captured, FailedAttempt, GaveUp, Played, PlayedGroup, Progressed }
 import {
   act,
   type EpisodeRun,
-  finishedOf,
   type GroupRun,
   isTraining,
+  listFinished,
   moves,
   observe,
   openEpisode,
   openGroup,
   reopenEpisode,
   requestFor,
-  savedGroup,
+  saveGroup,
   usesTurn,
 } from './episode-run.ts';
-import { Outgoing } from './outgoing.ts';
+import { Outbox } from './outgoing.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { nextAttempt } from './retry.ts';
 import { Totals } from './totals.ts';
@@ -51,7 +51,7 @@ interface Outcomes {
   ended: boolean;
 }
 
-const noOutcomes = (): Outcomes => ({ groups: [], gaveUp: [], failed: [], ended: false });
+const createOutcomes = (): Outcomes => ({ groups: [], gaveUp: [], failed: [], ended: false });
 
 /** Rollout actor; the module's default export, so that it can live in a thread. */
 export default function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
@@ -90,15 +90,15 @@ class Rollouts {
   #failedInRow = 0;
   /** Finished episodes whose group has not finished. */
   #gathered = 0;
-  #outcomes = noOutcomes();
+  #outcomes = createOutcomes();
   /** True when a report is due: something happened since the last one. */
   #ticking = false;
-  readonly #out: Outgoing;
+  readonly #out: Outbox;
 
   constructor(ctx: Context<Internal>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
-    this.#out = new Outgoing((path) => ctx.resolve(path), init.paths.envs);
+    this.#out = new Outbox((path) => ctx.resolve(path), init.paths.envs);
     this.#nextEpisode = init.start.nextEpisode;
     this.#totals = new Totals(ctx.clock.now(), init);
   }
@@ -125,7 +125,7 @@ class Rollouts {
     this.#training = 'paused';
     for (const { ticket, saved } of groups) {
       const group = openGroup(ticket);
-      for (const { member, trajectory } of saved.finished) group.finished[member] = revivedTrajectory(trajectory);
+      for (const { member, trajectory } of saved.finished) group.finished[member] = reviveTrajectory(trajectory);
       this.#gathered += saved.finished.length;
       this.#groups.set(group.group, group);
       for (const one of saved.running) {
@@ -147,7 +147,7 @@ class Rollouts {
   resume() {
     this.#training = 'on';
     this.#policyIncarnation++;
-    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'forget' });
+    this.#out.send<InferenceCommand>(this.#init.paths.inference, { type: 'forget' });
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
     // Time spent at rest is charged to no turn; a resumed run has none of it.
     for (const run of waiting) run.since = this.#ctx.clock.now();
@@ -175,7 +175,7 @@ class Rollouts {
         continue;
       }
       const counts = usesTurn(event.step) && !run.restoring && isTraining(run.group);
-      this.#totals.stepped(counts, now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
+      this.#totals.countStep(counts, now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(run);
       else {
@@ -192,12 +192,12 @@ class Rollouts {
   acted({ turns: batch, tokens }: ActedEvent) {
     const now = this.#chargeTime();
     const turns = unpackActed(batch);
-    this.#totals.called(turns.length, tokens);
+    this.#totals.countCall(turns.length, tokens);
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
       const action = run && !this.#isFrozen(run) ? act(run, answer, now) : undefined;
       if (action === undefined) continue;
-      this.#totals.acted(run!.pending!.actMs, answer.stages);
+      this.#totals.countTurn(run!.pending!.actMs, answer.stages);
       this.#out.command({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
     return this.#flush();
@@ -215,7 +215,7 @@ class Rollouts {
     this.#ticking = false;
     this.#chargeTime();
     const { scheduler } = this.#init.paths;
-    this.#out.tell<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
+    this.#out.send<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
   }
 
   /**
@@ -230,11 +230,11 @@ class Rollouts {
     if (runs.length === 0) return;
     const requests = runs.map((run) => requestFor(run, this.#policyIncarnation));
     const packed = this.#init.policyInThread ? packRequests(requests) : requests;
-    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'act', requests: packed });
+    this.#out.send<InferenceCommand>(this.#init.paths.inference, { type: 'act', requests: packed });
   }
 
   #release(episodes: readonly number[]): void {
-    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'release', episodes });
+    this.#out.send<InferenceCommand>(this.#init.paths.inference, { type: 'release', episodes });
   }
 
   #startEpisode(group: GroupRun, member: number, attempt: number): void {
@@ -248,9 +248,9 @@ class Rollouts {
     this.#close(run);
     group.finished[run.member] = trajectory;
     this.#gathered++;
-    this.#totals.finished();
+    this.#totals.countFinished();
     this.#failedInRow = 0;
-    const trajectories = finishedOf(group);
+    const trajectories = listFinished(group);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
     this.#gathered -= group.size;
@@ -274,7 +274,7 @@ class Rollouts {
     if (!group || !this.#groups.delete(group.group)) return;
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
-    this.#gathered -= finishedOf(group).length;
+    this.#gathered -= listFinished(group).length;
     this.#release(running.map(({ episode }) => episode));
   }
 
@@ -303,19 +303,19 @@ class Rollouts {
     const totals = () => this.#totals.with(this.#episodes.size);
     if (this.#outcomes.ended) {
       const { groups, gaveUp, failed } = this.#outcomes;
-      this.#out.tell<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
-      this.#outcomes = noOutcomes();
+      this.#out.send<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
+      this.#outcomes = createOutcomes();
     } else if (!this.#ticking && !this.#init.barrier) {
       // A tick, not a look at the clock: a repeated run has to tell the same messages.
       this.#ticking = true;
-      this.#ctx.after(REPORT_MS, { type: 'report' });
+      this.#ctx.sendAfter(REPORT_MS, { type: 'report' });
     }
     if (this.#capture && !(this.#capture.atRest && moves(this.#episodes.values()))) {
-      const running = [...this.#groups.values()].filter(isTraining).map(savedGroup);
+      const running = [...this.#groups.values()].filter(isTraining).map(saveGroup);
       const state = { running, nextEpisode: this.#nextEpisode, totals: totals() };
-      this.#out.tell<Captured>(scheduler, { type: 'captured', id: this.#capture.id, state });
+      this.#out.send<Captured>(scheduler, { type: 'captured', id: this.#capture.id, state });
       this.#capture = undefined;
     }
-    return this.#out.places();
+    return this.#out.awaitSpace();
   }
 }

@@ -41,7 +41,7 @@ export class SlotTimer {
   }
 
   /** Charges a turn that was decided `actMs` after it was asked. */
-  acted(actMs: number, stages: TurnStages | undefined): void {
+  chargeTurn(actMs: number, stages: TurnStages | undefined): void {
     const { waitMs = 0, prefillMs = 0, decodeMs = 0 } = stages ?? {};
     this.#waitMs += waitMs;
     this.#prefillMs += prefillMs;
@@ -55,7 +55,7 @@ export class SlotTimer {
    * @param envMs inside the env
    * @param batchMs inside the env, of all answers that came together: they waited for each other
    */
-  stepped(stepMs: number, envMs: number, batchMs: number): void {
+  chargeStep(stepMs: number, envMs: number, batchMs: number): void {
     const inEnv = Math.min(stepMs, Math.max(envMs, batchMs / this.#envThreads));
     this.#envMs += inEnv;
     this.#hostMs += envMs;

@@ -30,13 +30,13 @@ export class Totals {
   }
 
   /** Counts a step that an env answered. @param training a step of a training episode, taken for the first time */
-  stepped(training: boolean, stepMs: number, envMs: number, batchMs: number): void {
+  countStep(training: boolean, stepMs: number, envMs: number, batchMs: number): void {
     if (training) this.#envSteps++;
-    this.#timer.stepped(stepMs, envMs, batchMs);
+    this.#timer.chargeStep(stepMs, envMs, batchMs);
   }
 
   /** Counts an engine call that decided `turns` turns. @param tokens that the policy has computed since it started */
-  called(turns: number, tokens: number): void {
+  countCall(turns: number, tokens: number): void {
     this.#tokens += Math.max(0, tokens - this.#tokensSeen);
     this.#tokensSeen = tokens;
     this.#calls++;
@@ -44,11 +44,11 @@ export class Totals {
   }
 
   /** Charges a turn that was decided; see `SlotTimer.acted`. */
-  acted(actMs: number, stages: TurnStages | undefined): void {
-    this.#timer.acted(actMs, stages);
+  countTurn(actMs: number, stages: TurnStages | undefined): void {
+    this.#timer.chargeTurn(actMs, stages);
   }
 
-  finished(): void {
+  countFinished(): void {
     this.#episodes++;
   }
 

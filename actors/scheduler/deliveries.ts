@@ -1,7 +1,7 @@
 /** Deliveries: finished groups with the learner, not yet consumed by an update. */
 import type { Group } from '../../src/core/trajectory.ts';
 import { type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
-import { revivedTrajectory, toJson } from '../../src/record/trace.ts';
+import { reviveTrajectory, toJson } from '../../src/record/trace.ts';
 
 interface Delivered {
   readonly group: Group;
@@ -12,7 +12,7 @@ interface Delivered {
 }
 
 /** Deliveries: keeps finished groups and their facts until an update has consumed them. */
-export class Deliveries {
+export class ResultQueue {
   readonly #labelOf: (index: number) => string;
   readonly #informative: (group: Group) => boolean;
   readonly #groups = new Map<number, Delivered>();
@@ -47,7 +47,7 @@ export class Deliveries {
   }
 
   /** All groups, in the order in which they finished. */
-  all(): readonly { readonly group: Group; readonly progress: number }[] {
+  list(): readonly { readonly group: Group; readonly progress: number }[] {
     return [...this.#groups.values()];
   }
 
@@ -64,12 +64,12 @@ export class Deliveries {
   }
 
   /** State for a checkpoint; plain data. */
-  saved(): readonly { readonly group: Group; readonly progress: number }[] {
-    return this.all().map(({ group, progress }) => toJson({ group, progress }));
+  snapshot(): readonly { readonly group: Group; readonly progress: number }[] {
+    return this.list().map(({ group, progress }) => toJson({ group, progress }));
   }
 }
 
 /** Group of a checkpoint, revived with its typed arrays. */
-export function revivedGroup(group: Group): Group {
-  return { ...group, trajectories: group.trajectories.map(revivedTrajectory) };
+export function reviveGroup(group: Group): Group {
+  return { ...group, trajectories: group.trajectories.map(reviveTrajectory) };
 }

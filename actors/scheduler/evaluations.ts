@@ -50,7 +50,7 @@ export class Evaluations {
   }
 
   /** Records a finished group. @returns false where it belongs to no evaluation */
-  finished(name: string, trajectories: readonly Trajectory[]): boolean {
+  recordFinished(name: string, trajectories: readonly Trajectory[]): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
     run.open--;
@@ -59,7 +59,7 @@ export class Evaluations {
   }
 
   /** Records a group of `episodes` that was given up. @returns false where it belongs to no evaluation */
-  gaveUp(name: string, episodes: number): boolean {
+  recordGivenUp(name: string, episodes: number): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
     run.open--;

@@ -5,7 +5,7 @@ import { largestOf } from '../../src/core/extremes.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { JournalEntry, Launched, PlayedEntry } from '../../src/record/journal.ts';
 import { TaskSampler } from '../../src/schedule/task-sampler.ts';
-import { Deliveries } from './deliveries.ts';
+import { ResultQueue } from './deliveries.ts';
 import { LaunchedGroups } from './groups.ts';
 import { trainingTicket } from './launcher.ts';
 import type { SchedulerState } from './protocol.ts';
@@ -16,7 +16,7 @@ import { TrainingTasks } from './tasks.ts';
 export type FoldInit = Pick<SchedulerInit, 'env' | 'tasks' | 'seed' | 'sampling' | 'rollout'>;
 
 /** Task drawn for a ticket in the journal is another than the one it names. */
-function otherTask(group: number): LongplayError {
+function createTaskMismatch(group: number): LongplayError {
   return new LongplayError(
     'BAD_CHECKPOINT',
     `journal: group ${group} has another task than the sampler draws for it; it belongs to another configuration`,
@@ -32,22 +32,22 @@ function otherTask(group: number): LongplayError {
  * @param position number of the last entry
  * @throws {LongplayError} BAD_CHECKPOINT for entries of another configuration
  */
-export function foldJournal(
+export function replayJournal(
   init: FoldInit,
   version: number,
   state: SchedulerState,
   entries: readonly JournalEntry[],
   position: number,
 ): SchedulerState {
-  const fold = new Fold(init, version, state);
+  const fold = new JournalReplay(init, version, state);
   for (const entry of entries) {
-    if (entry.type === 'launched') fold.launched(entry);
-    else if (entry.type === 'played') fold.played(entry);
+    if (entry.type === 'launched') fold.applyLaunched(entry);
+    else if (entry.type === 'played') fold.applyPlayed(entry);
   }
   return { ...fold.state, journal: position };
 }
 
-class Fold {
+class JournalReplay {
   readonly #groups: LaunchedGroups;
   readonly #tasks: TrainingTasks;
   #state: SchedulerState;
@@ -56,7 +56,7 @@ class Fold {
     const { env, tasks, seed, sampling } = init;
     // Labels and signals are for metrics and admission: the scheduler that takes the state over asks for its own.
     this.#groups = new LaunchedGroups(
-      new Deliveries(
+      new ResultQueue(
         () => '',
         () => true,
       ),
@@ -72,23 +72,23 @@ class Fold {
     for (const ticket of state.tickets ?? []) this.#groups.restore(ticket);
   }
 
-  launched({ tickets }: Launched): void {
+  applyLaunched({ tickets }: Launched): void {
     for (const ticket of tickets) {
       const { group, task, purpose } = ticket;
       if (group < this.#state.nextGroup) continue; // the checkpoint has it
       if (purpose.name === 'train') {
         const drawn = this.#tasks.next();
-        if (drawn.index !== task.index || drawn.seed !== task.seed) throw otherTask(group);
+        if (drawn.index !== task.index || drawn.seed !== task.seed) throw createTaskMismatch(group);
       }
       this.#groups.launch(ticket);
       this.#state = { ...this.#state, nextGroup: group + 1 };
     }
   }
 
-  played({ groups, gaveUp, failed, elapsedMs }: PlayedEntry): void {
-    for (const { group, failure } of failed) this.#groups.failed(group, failure.cause);
+  applyPlayed({ groups, gaveUp, failed, elapsedMs }: PlayedEntry): void {
+    for (const { group, failure } of failed) this.#groups.recordFailed(group, failure.cause);
     for (const { group, trajectories, envSteps, progress } of groups) {
-      const ticket = this.#groups.finished(group, trajectories.length);
+      const ticket = this.#groups.recordFinished(group, trajectories.length);
       if (!ticket) continue;
       const { task, horizon, size, purpose } = ticket;
       const { episodes, nextEpisode } = this.#state;
@@ -106,7 +106,7 @@ class Fold {
       this.#groups.deliveries.add(finished, progress);
     }
     for (const { group, failure } of gaveUp) {
-      const ticket = this.#groups.gaveUp(group, failure.cause);
+      const ticket = this.#groups.recordGivenUp(group, failure.cause);
       if (ticket?.purpose.name === 'train') this.#tasks.quarantine(ticket.task);
     }
     this.#state = { ...this.#state, elapsedMs };
@@ -114,6 +114,6 @@ class Fold {
 
   get state(): SchedulerState {
     const { tickets: _, ...before } = this.#state; // those that are left are named anew, or there are none
-    return { ...before, ...this.#tasks.saved, ...this.#groups.saved(before.running, () => true) };
+    return { ...before, ...this.#tasks.saved, ...this.#groups.snapshot(before.running, () => true) };
   }
 }

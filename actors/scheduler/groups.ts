@@ -7,19 +7,19 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Accounting, FailureCause } from '../../src/core/failure.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
 import type { GroupTicket, RolloutState } from '../rollout/protocol.ts';
-import type { Deliveries } from './deliveries.ts';
+import type { ResultQueue } from './deliveries.ts';
 import { Ledger } from './ledger.ts';
 import type { SchedulerState } from './protocol.ts';
 
 export class LaunchedGroups {
-  readonly deliveries: Deliveries;
+  readonly deliveries: ResultQueue;
   readonly #ledger: Ledger;
   /** Outstanding groups in launch order: with the rollouts, or on the way there. */
   readonly #outstanding = new Map<number, GroupTicket>();
   /** Episodes that a checkpoint keeps in flight, until its groups are restored: in a run that is over they never are. */
   #kept: number;
 
-  constructor(deliveries: Deliveries, accounting: Accounting | undefined) {
+  constructor(deliveries: ResultQueue, accounting: Accounting | undefined) {
     this.deliveries = deliveries;
     this.#ledger = new Ledger(accounting);
     this.#kept = accounting?.inFlight ?? 0;
@@ -49,7 +49,7 @@ export class LaunchedGroups {
    * Records an attempt that failed and is made again. @returns its ticket; undefined for a group that is not
    * outstanding
    */
-  failed(group: number, cause: FailureCause): GroupTicket | undefined {
+  recordFailed(group: number, cause: FailureCause): GroupTicket | undefined {
     const ticket = this.#outstanding.get(group);
     if (!ticket) return undefined;
     this.#ledger.fail(cause);
@@ -62,7 +62,7 @@ export class LaunchedGroups {
    * @returns its ticket; undefined for a group that is not outstanding
    * @throws {LongplayError} STALLED when it is not whole
    */
-  finished(group: number, episodes: number): GroupTicket | undefined {
+  recordFinished(group: number, episodes: number): GroupTicket | undefined {
     const ticket = this.#outstanding.get(group);
     if (!ticket) return undefined;
     if (episodes !== ticket.size) {
@@ -73,7 +73,7 @@ export class LaunchedGroups {
   }
 
   /** Records a group given up, whose last attempt failed for `cause`; its other episodes count as filtered. */
-  gaveUp(group: number, cause: FailureCause): GroupTicket | undefined {
+  recordGivenUp(group: number, cause: FailureCause): GroupTicket | undefined {
     const ticket = this.#outstanding.get(group);
     if (!ticket) return undefined;
     this.#outstanding.delete(group);
@@ -88,7 +88,7 @@ export class LaunchedGroups {
   }
 
   /** Counts an update's groups, consumed or too old. @throws {LongplayError} STALLED when episodes are unaccounted for */
-  consumed({ trained, filtered, stale }: Pick<UpdateReport, 'trained' | 'filtered' | 'stale'>): void {
+  recordConsumed({ trained, filtered, stale }: Pick<UpdateReport, 'trained' | 'filtered' | 'stale'>): void {
     for (const group of trained) this.#ledger.train(this.deliveries.collect(group));
     for (const group of filtered) this.#ledger.filter(this.deliveries.collect(group));
     for (const group of stale) this.#ledger.drop(this.deliveries.collect(group));
@@ -115,7 +115,7 @@ export class LaunchedGroups {
    * @param isElsewhere true for a group of which the rollouts have nothing: its ticket alone is kept
    * @throws {LongplayError} STALLED when a group is neither with the rollouts nor elsewhere nor with the learner
    */
-  saved(
+  snapshot(
     running: RolloutState['running'],
     isElsewhere: (group: number) => boolean = () => false,
   ): Pick<SchedulerState, 'accounting' | 'running' | 'tickets' | 'delivered'> {
@@ -135,7 +135,7 @@ export class LaunchedGroups {
     for (const { size } of training) inFlight += size;
     const { accounting } = this;
     const filtered = accounting.filtered + accounting.inFlight - inFlight;
-    const delivered = this.deliveries.saved();
+    const delivered = this.deliveries.snapshot();
     const saved = { accounting: { ...accounting, filtered, inFlight }, running: kept, delivered };
     return tickets.length > 0 ? { ...saved, tickets } : saved;
   }

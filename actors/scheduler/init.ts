@@ -1,6 +1,6 @@
 /** Init of the scheduler, picked from the options of a run. */
 import type { Env } from '../../src/core/env.ts';
-import { trainedTasks } from '../../src/evaluation/tasks.ts';
+import { listTrainTasks } from '../../src/evaluation/tasks.ts';
 import { create, restore } from '../../src/schedule/horizon-schedule.ts';
 import { CLUSTER_PATHS, hasBarriers, maxClusterGroups, PATHS, type Policy, type RunOptions } from '../options.ts';
 import type { SchedulerJournal } from './journaling.ts';
@@ -16,7 +16,7 @@ export function schedulerInit(
   return {
     ...config,
     env: env.id,
-    tasks: [...trainedTasks(env, config.tasks)],
+    tasks: [...listTrainTasks(env, config.tasks)],
     sampling: config.tasks.sampling,
     labelOf: (index) => env.tasks.label(index),
     start: {

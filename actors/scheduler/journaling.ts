@@ -21,9 +21,9 @@ interface Waiting {
 }
 
 export class Journaling {
-  readonly #of: SchedulerJournal | undefined;
+  readonly #journal: SchedulerJournal | undefined;
   readonly #again: () => void;
-  readonly #say: (text: string) => void;
+  readonly #notify: (text: string) => void;
   readonly #waiting: Waiting[] = [];
   /** Positions of the states that checkpoints of this process hold, by update. */
   readonly #checkpoints = new Map<number, number>();
@@ -35,9 +35,9 @@ export class Journaling {
    * @param say   tells a person, one line
    */
   constructor(of: SchedulerJournal | undefined, again: () => void, say: (text: string) => void) {
-    this.#of = of;
+    this.#journal = of;
     this.#again = again;
-    this.#say = say;
+    this.#notify = say;
   }
 
   /** True while entries wait for the disk. */
@@ -54,7 +54,7 @@ export class Journaling {
 
   /** Writes an entry, then has its effect. */
   record(entry: () => JournalEntry, effect: () => void): void {
-    if (!this.#of) {
+    if (!this.#journal) {
       effect();
       return;
     }
@@ -66,9 +66,9 @@ export class Journaling {
   flush(): void {
     for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
       try {
-        this.#of!.journal.append(next.entry);
+        this.#journal!.journal.append(next.entry);
       } catch (thrown) {
-        if (!this.#refused) this.#say(`the journal cannot be written: ${messageOf(thrown)}; the run waits for room`);
+        if (!this.#refused) this.#notify(`the journal cannot be written: ${messageOf(thrown)}; the run waits for room`);
         this.#refused = true;
         this.#again();
         return;
@@ -76,17 +76,17 @@ export class Journaling {
       this.#waiting.shift();
       next.effect();
     }
-    if (this.#refused) this.#say('the journal is written again; the run goes on');
+    if (this.#refused) this.#notify('the journal is written again; the run goes on');
     this.#refused = false;
   }
 
   /** Records the digest of an update, and compares it with that of an earlier process. */
-  updated({ version, digest }: Pick<UpdateReport, 'version' | 'digest'>): void {
-    if (!this.#of || digest === undefined) return;
-    const before = this.#of.digests.get(version);
+  recordUpdate({ version, digest }: Pick<UpdateReport, 'version' | 'digest'>): void {
+    if (!this.#journal || digest === undefined) return;
+    const before = this.#journal.digests.get(version);
     if (before === digest) return;
     if (before !== undefined) {
-      this.#say(
+      this.#notify(
         `update ${version}, made again of the same groups, has other weights than before (${digest.slice(0, 12)}, then ${before.slice(0, 12)}): this machine computes otherwise`,
       );
     }
@@ -98,8 +98,8 @@ export class Journaling {
 
   /** Begins a file: the state of update `version` is taken for a checkpoint. @returns the position that it names */
   checkpoint(version: number): number | undefined {
-    if (!this.#of) return undefined;
-    const { journal } = this.#of;
+    if (!this.#journal) return undefined;
+    const { journal } = this.#journal;
     journal.close();
     this.#checkpoints.set(version, journal.position);
     return journal.position;
@@ -107,8 +107,8 @@ export class Journaling {
 
   /** Removes entries that no checkpoint needs any more. Those of an earlier process stay until its checkpoints are gone. */
   trim(): void {
-    const oldest = this.#of?.oldestCheckpoint();
+    const oldest = this.#journal?.oldestCheckpoint();
     const position = oldest === undefined ? undefined : this.#checkpoints.get(oldest);
-    if (position !== undefined) this.#of!.journal.trim(position);
+    if (position !== undefined) this.#journal!.journal.trim(position);
   }
 }

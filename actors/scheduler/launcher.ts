@@ -44,21 +44,21 @@ export class Launcher {
     };
     // Training groups that rest in a pause take no evaluation's place: it may be the one that the pause waits for.
     const resting = phase.name !== 'idle' && phase.name !== 'running';
-    const taken = () => this.#groups.counts.all - (resting ? this.#groups.counts.training : 0);
-    while (mayEvaluate(phase) && taken() < concurrentGroups) {
+    const countTaken = () => this.#groups.counts.all - (resting ? this.#groups.counts.training : 0);
+    while (mayEvaluate(phase) && countTaken() < concurrentGroups) {
       const next = this.#evaluations.next();
       if (!next) break;
       const { plan, task, purpose } = next;
       launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose, version });
     }
-    for (let start = mayLaunch(phase) ? this.#admitted(version) : 0; start > 0; start--) {
+    for (let start = mayLaunch(phase) ? this.#countAdmitted(version) : 0; start > 0; start--) {
       launch(trainingTicket(this.#init, this.#nextGroup++, this.tasks.next(), horizon, version));
     }
     return tickets;
   }
 
   /** Number of training groups that may start now. */
-  #admitted(version: number): number {
+  #countAdmitted(version: number): number {
     const { groupsPerUpdate, maxLag } = this.#init.learner;
     const { deliveries, counts } = this.#groups;
     return groupsToStart({

@@ -1,6 +1,6 @@
 /** Ledger of every launched episode's outcome. Pure bookkeeping; `check` checks the identity. */
 import { LongplayError } from '../../src/core/errors.ts';
-import { type Accounting, type FailureCause, unaccounted } from '../../src/core/failure.ts';
+import { type Accounting, countUnaccounted, type FailureCause } from '../../src/core/failure.ts';
 
 export class Ledger {
   #launched = 0;
@@ -58,7 +58,7 @@ export class Ledger {
    */
   check(inFlight: number): Accounting {
     const accounting = this.account(inFlight);
-    const missing = unaccounted(accounting);
+    const missing = countUnaccounted(accounting);
     if (missing !== 0) {
       throw new LongplayError(
         'STALLED',

@@ -4,7 +4,7 @@ import type { Env } from '../../src/core/env.ts';
 import { listCheckpoints } from '../../src/record/checkpoint.ts';
 import { digestsOf, Journal, readJournal } from '../../src/record/journal.ts';
 import type { Policy, RunOptions } from '../options.ts';
-import { foldJournal } from './fold.ts';
+import { replayJournal } from './fold.ts';
 import { schedulerInit } from './init.ts';
 import type { SchedulerJournal } from './journaling.ts';
 
@@ -30,6 +30,6 @@ export function openJournal(options: RunOptions, env: Env, dir: string, policy: 
     oldestCheckpoint: () => listCheckpoints(join(options.dir, 'checkpoints')).at(-1),
   };
   if (!saved || !state) return { policy, journal };
-  const rollout = foldJournal(schedulerInit(options, env, saved), version, state, entries, position);
+  const rollout = replayJournal(schedulerInit(options, env, saved), version, state, entries, position);
   return { policy: { ...policy, saved: { ...saved, rollout } }, journal };
 }

@@ -12,7 +12,7 @@ export interface SchedulerPaths {
   readonly recorder: string;
 }
 
-export class Outgoing {
+export class Effects {
   /** Number of checkpoints that were barriers: the learner drops groups handed over before the last one. */
   barriers = 0;
   /** Number of captures asked of the rollouts: only the last is awaited. */
@@ -33,14 +33,14 @@ export class Outgoing {
   }
 
   capture(atRest: boolean): void {
-    this.rollouts({ type: 'capture', id: ++this.captures, atRest });
+    this.sendToRollouts({ type: 'capture', id: ++this.captures, atRest });
   }
 
-  rollouts(command: RolloutCommand): void {
+  sendToRollouts(command: RolloutCommand): void {
     void this.#resolve<RolloutCommand>(this.#paths.rollout).tell(command);
   }
 
-  recorder(command: RecorderCommand): void {
+  sendToRecorder(command: RecorderCommand): void {
     void this.#resolve<RecorderCommand>(this.#paths.recorder).tell(command);
   }
 }

@@ -102,7 +102,7 @@ export function nextPhase(
     case 'snapshot':
       return snapshot(phase, event.checkpoint, barrier);
     case 'captured':
-      return captured(phase, event.evaluating, barrier);
+      return handleCaptured(phase, event.evaluating, barrier);
     case 'saved':
       if (phase.name === 'running' && barrier) return stay('handOver');
       if (phase.name !== 'barrier') return stay();
@@ -133,7 +133,7 @@ function snapshot(phase: Phase, checkpoint: boolean, barrier: boolean): ReturnTy
   }
 }
 
-function captured(phase: Phase, evaluating: boolean, barrier: boolean): ReturnType<typeof nextPhase> {
+function handleCaptured(phase: Phase, evaluating: boolean, barrier: boolean): ReturnType<typeof nextPhase> {
   const awaited = awaitsSnapshot(phase) || (phase.name === 'restoring' && !phase.quiet);
   if (!awaited) return { phase, effects: [] };
   // At rest but for an evaluation, whose episodes no checkpoint keeps: they are played to their end first.

@@ -42,15 +42,15 @@ export class Progress {
 
   /** Stop condition that is met at policy version `updates`, or undefined. */
   stopReached(updates: number): keyof StopCondition | undefined {
-    return stopReached(this.#stop, this.#soFar(updates, this.totals.envSteps));
+    return stopReached(this.#stop, this.#summarizeSoFar(updates, this.totals.envSteps));
   }
 
   /** Share of the run that is done, in [0, 1], at policy version `updates` and so many steps. */
   share(updates: number, envSteps = this.totals.envSteps): number {
-    return progressOf(this.#stop, this.#soFar(updates, envSteps));
+    return progressOf(this.#stop, this.#summarizeSoFar(updates, envSteps));
   }
 
-  #soFar(updates: number, envSteps: number): TrainedSoFar {
+  #summarizeSoFar(updates: number, envSteps: number): TrainedSoFar {
     return { updates, envSteps, elapsedMs: this.elapsedMs };
   }
 }

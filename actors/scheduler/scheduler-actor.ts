@@ -12,19 +12,19 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import { consumedFacts } from '../../src/record/group-facts.ts';
+import { summarizeConsumed } from '../../src/record/group-facts.ts';
 import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
 import { WaitingTickets } from '../../src/schedule/waiting-tickets.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RolloutState } from '../rollout/protocol.ts';
-import { Deliveries, revivedGroup } from './deliveries.ts';
+import { ResultQueue, reviveGroup } from './deliveries.ts';
 import { Evaluations } from './evaluations.ts';
 import { LaunchedGroups } from './groups.ts';
 import { Journaling, type SchedulerJournal } from './journaling.ts';
 import { Launcher, trainingTicket } from './launcher.ts';
-import { Outgoing, type SchedulerPaths } from './outgoing.ts';
+import { Effects, type SchedulerPaths } from './outgoing.ts';
 import {
   handsOver,
   isQuiet,
@@ -124,7 +124,7 @@ class Scheduler {
   readonly #journal: Journaling;
   /** Groups of the journal that were launched under weights which the learner has yet to make again. */
   readonly #waiting = new WaitingTickets();
-  readonly #out: Outgoing;
+  readonly #out: Effects;
   #phase: Phase = START;
   /** Checkpoint that a resumed run begins with, until it has gone on from there. */
   #checkpoint: SchedulerState | undefined;
@@ -140,14 +140,14 @@ class Scheduler {
     const { version, horizon, state } = init.start;
     const { learner } = init;
     const informative = (one: Group) => learner.oversampling <= 1 || isInformative(one, learner);
-    this.#groups = new LaunchedGroups(new Deliveries(init.labelOf, informative), state?.accounting);
+    this.#groups = new LaunchedGroups(new ResultQueue(init.labelOf, informative), state?.accounting);
     this.#launcher = new Launcher(init, this.#groups, this.#evaluations);
     this.#progress = new Progress(ctx.clock, init.stop, state);
-    this.#out = new Outgoing((path) => ctx.resolve(path), init.paths);
+    this.#out = new Effects((path) => ctx.resolve(path), init.paths);
     this.#journal = new Journaling(
       init.journal,
-      () => void ctx.after(JOURNAL_MS, { type: 'writeJournal' }),
-      (text) => this.#out.recorder({ type: 'noticed', text }),
+      () => void ctx.sendAfter(JOURNAL_MS, { type: 'writeJournal' }),
+      (text) => this.#out.sendToRecorder({ type: 'noticed', text }),
     );
     this.#checkpoint = state;
     this.#version = version;
@@ -178,7 +178,7 @@ class Scheduler {
     // Training is over and its checkpoint written: what was kept for it makes room.
     if (this.#phase.name === 'ended') {
       const groups = this.#groups.abandonTraining();
-      if (groups.length > 0) this.#out.rollouts({ type: 'abandon', groups });
+      if (groups.length > 0) this.#out.sendToRollouts({ type: 'abandon', groups });
     }
     this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
@@ -207,28 +207,28 @@ class Scheduler {
     this.#version = report.version;
     this.#horizon = nextHorizon(this.#horizon, report.consumed);
     const facts = this.#groups.deliveries.factsOf([...report.trained, ...report.filtered]);
-    this.#groups.consumed(report);
-    this.#journal.updated(report);
-    this.#out.recorder({ type: 'updated', report, status: this.status(), consumed: consumedFacts(facts) });
+    this.#groups.recordConsumed(report);
+    this.#journal.recordUpdate(report);
+    this.#out.sendToRecorder({ type: 'updated', report, status: this.status(), consumed: summarizeConsumed(facts) });
     if (this.#endIfDone()) return;
     const { everyUpdates, plans } = this.#init.evaluation;
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
         const named = { ...plan, name: `${plan.name} @${version}` };
-        this.#evaluations.open(named, (record) => this.#out.recorder({ type: 'evaluated', version, record }));
+        this.#evaluations.open(named, (record) => this.#out.sendToRecorder({ type: 'evaluated', version, record }));
       }
     }
     this.#launch();
   }
 
   dropped(stale: readonly number[]): void {
-    this.#groups.consumed({ trained: [], filtered: [], stale });
+    this.#groups.recordConsumed({ trained: [], filtered: [], stale });
     this.#launch();
   }
 
   saved(report: SaveReport): void {
-    this.#out.recorder({ type: 'saved', report });
+    this.#out.sendToRecorder({ type: 'saved', report });
     if (this.#init.barrier) this.#out.barriers++;
     if (report.ok) this.#journal.trim();
     this.on({ type: 'saved' });
@@ -246,9 +246,9 @@ class Scheduler {
       return;
     }
     const { elapsedMs } = this.#progress;
-    const journaled = () => groups.map((group, i) => ({ ...group, progress: shares[i]! }));
+    const createJournalEntries = () => groups.map((group, i) => ({ ...group, progress: shares[i]! }));
     this.#journal.record(
-      () => ({ type: 'played', groups: journaled(), gaveUp, failed, elapsedMs }),
+      () => ({ type: 'played', groups: createJournalEntries(), gaveUp, failed, elapsedMs }),
       () => this.#book(played, shares),
     );
   }
@@ -260,19 +260,19 @@ class Scheduler {
 
   #book({ groups, gaveUp, failed }: Played, shares: readonly number[]): void {
     for (const { group, failure } of failed) {
-      const ticket = this.#groups.failed(group, failure.cause);
-      if (ticket) this.#out.recorder({ type: 'failed', task: ticket.task, failure });
+      const ticket = this.#groups.recordFailed(group, failure.cause);
+      if (ticket) this.#out.sendToRecorder({ type: 'failed', task: ticket.task, failure });
     }
-    for (const [i, group] of groups.entries()) this.#finished(group, shares[i]!);
-    for (const group of gaveUp) this.#gaveUp(group);
+    for (const [i, group] of groups.entries()) this.#handleFinished(group, shares[i]!);
+    for (const group of gaveUp) this.#handleGivenUp(group);
     this.#evaluations.settle();
     if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
-    this.#out.recorder({ type: 'progressed', status: this.status() });
+    this.#out.sendToRecorder({ type: 'progressed', status: this.status() });
   }
 
   progressed(totals: RolloutTotals): void {
     this.#progress.totals = totals;
-    this.#out.recorder({ type: 'progressed', status: this.status() });
+    this.#out.sendToRecorder({ type: 'progressed', status: this.status() });
   }
 
   captured({ id, state }: Captured): void {
@@ -281,12 +281,12 @@ class Scheduler {
     this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 }, state);
   }
 
-  #finished({ group, trajectories }: PlayedGroup, progress: number): void {
-    const ticket = this.#groups.finished(group, trajectories.length);
+  #handleFinished({ group, trajectories }: PlayedGroup, progress: number): void {
+    const ticket = this.#groups.recordFinished(group, trajectories.length);
     if (!ticket) return; // abandoned meanwhile
     const { task, horizon, size, purpose } = ticket;
-    this.#out.recorder({ type: 'episodes', trajectories, purpose: purpose.name });
-    if (this.#evaluations.finished(purpose.name, trajectories)) {
+    this.#out.sendToRecorder({ type: 'episodes', trajectories, purpose: purpose.name });
+    if (this.#evaluations.recordFinished(purpose.name, trajectories)) {
       this.#groups.filter(size);
       return;
     }
@@ -300,13 +300,13 @@ class Scheduler {
     if (handsOver(this.#phase)) this.#out.handOver([{ group: finished, progress }]);
   }
 
-  #gaveUp({ group, failure, attempts }: GaveUp): void {
-    const ticket = this.#groups.gaveUp(group, failure.cause);
+  #handleGivenUp({ group, failure, attempts }: GaveUp): void {
+    const ticket = this.#groups.recordGivenUp(group, failure.cause);
     if (!ticket) return;
     const { task, size, purpose } = ticket;
-    this.#out.recorder({ type: 'failed', task, failure });
-    if (this.#evaluations.gaveUp(purpose.name, size) || !this.#launcher.tasks.quarantine(task)) return;
-    this.#out.recorder({ type: 'quarantined', task, failure, attempts });
+    this.#out.sendToRecorder({ type: 'failed', task, failure });
+    if (this.#evaluations.recordGivenUp(purpose.name, size) || !this.#launcher.tasks.quarantine(task)) return;
+    this.#out.sendToRecorder({ type: 'quarantined', task, failure, attempts });
   }
 
   // --- phases -----------------------------------------------------------------------------------------------------
@@ -325,8 +325,8 @@ class Scheduler {
   #carryOut(effect: PhaseEffect, state: RolloutState | undefined): void {
     const carriers: Record<PhaseEffect, () => void> = {
       restore: () => this.#restore(this.#checkpoint!),
-      pause: () => this.#out.rollouts({ type: 'pause', ended: false }),
-      end: () => this.#out.rollouts({ type: 'pause', ended: true }),
+      pause: () => this.#out.sendToRollouts({ type: 'pause', ended: false }),
+      end: () => this.#out.sendToRollouts({ type: 'pause', ended: true }),
       capture: () => {
         this.#out.capture(this.#init.barrier || this.#phase.name === 'restoring');
       },
@@ -334,14 +334,14 @@ class Scheduler {
       answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
       awaitQuiet: () => {
         this.#cancelQuiet();
-        this.#cancelQuiet = this.#ctx.after(QUIET_MS, { type: 'resume' });
+        this.#cancelQuiet = this.#ctx.sendAfter(QUIET_MS, { type: 'resume' });
       },
       resume: () => {
         this.#checkpoint = undefined;
         this.#ctx.system.reorder(this.#version);
-        this.#out.rollouts({ type: 'resume' });
+        this.#out.sendToRollouts({ type: 'resume' });
       },
-      handOver: () => this.#out.handOver(this.#groups.deliveries.all()),
+      handOver: () => this.#out.handOver(this.#groups.deliveries.list()),
       launch: () => this.#launch(),
     };
     carriers[effect]();
@@ -358,7 +358,7 @@ class Scheduler {
       envSteps,
       episodes,
       elapsedMs: this.#progress.elapsedMs,
-      ...this.#groups.saved(
+      ...this.#groups.snapshot(
         running,
         (group) => away.has(group) || this.#waiting.has(group) || this.#journal.holds(group),
       ),
@@ -373,13 +373,13 @@ class Scheduler {
       this.#groups.restore(ticket);
       this.#waiting.add(ticket);
     }
-    for (const { group, progress } of delivered) this.#groups.deliveries.add(revivedGroup(group), progress);
+    for (const { group, progress } of delivered) this.#groups.deliveries.add(reviveGroup(group), progress);
     const groups = running.map((saved) => {
       const ticket = trainingTicket(this.#init, saved.group, saved.task, saved.horizon, this.#version);
       this.#groups.restore(ticket);
       return { ticket, saved };
     });
-    this.#out.rollouts({ type: 'restore', groups });
+    this.#out.sendToRollouts({ type: 'restore', groups });
   }
 
   #answerSnapshot(run: SchedulerState): void {
@@ -406,7 +406,7 @@ class Scheduler {
     const due = mayLaunch(this.#phase) ? this.#waiting.take(this.#version) : [];
     const tickets = this.#launcher.launch(this.#phase, this.#version, horizon(this.#horizon));
     const play = (groups: readonly GroupTicket[]) => {
-      if (groups.length > 0) this.#out.rollouts({ type: 'play', groups });
+      if (groups.length > 0) this.#out.sendToRollouts({ type: 'play', groups });
     };
     play(due);
     if (tickets.length === 0) return;

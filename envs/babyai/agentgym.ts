@@ -5,7 +5,7 @@
  * Differs: the pictures of `/render` have shapes of our own.
  */
 import type { AgentGymDialect } from '../../src/core/agentgym.ts';
-import { published } from './published.ts';
+import { openPublished } from './published.ts';
 import { tasks } from './tasks.ts';
 
 const LEVELS = 40;
@@ -62,15 +62,15 @@ export const agentgym: AgentGymDialect = {
     create: {},
     reset: (id, index) => ({ id, data_idx: index }),
     first: (answer) => (answer as { observation?: string }).observation,
-    stepped: ({ observation, score, done }) => ({
+    readStep: ({ observation, score, done }) => ({
       observation: observation as string,
       score: score as number,
       done: done as boolean,
     }),
     score: 'sum',
-    solved: (score) => score > 0,
+    isSolved: (score) => score > 0,
     tasks,
     rewardRange: [-1000, 1],
   },
-  published,
+  openPublished,
 };

@@ -3,7 +3,7 @@
 import { type Command, parse, print } from './grammar.ts';
 import { DOOR, FORWARD, IMAGE_BYTES, LEFT, LOCKED, RIGHT } from './grid.ts';
 import { generate, NUM_LEVELS } from './levels.ts';
-import { correctedMacros, expand, type Macro } from './macro.ts';
+import { expand, listCorrectedMacros, type Macro } from './macro.ts';
 import { nameOf, readScene, type Scene } from './scene.ts';
 import { describe, text } from './text.ts';
 import type { World } from './world.ts';
@@ -29,7 +29,12 @@ export class CorrectedText {
     const world = (this.world = generate((index % NUM_LEVELS) + 1, Math.floor(index / NUM_LEVELS), 2));
     world.forgiving = true;
     [this.#scene, this.#macros] = this.#look();
-    this.answer = { observation: this.#observation(this.#said()), reward: 0, terminated: false, success: false };
+    this.answer = {
+      observation: this.#observation(this.#describeState()),
+      reward: 0,
+      terminated: false,
+      success: false,
+    };
     // Levels may start with a full hand: what was carried then is seen in the hand, not on the floor.
     world.staleImage = undefined;
   }
@@ -61,7 +66,7 @@ export class CorrectedText {
     const { terminated, success } = world;
     const end = terminated ? (success ? text.completed : text.failed) : '';
     return (this.answer = {
-      observation: this.#observation(this.#said() + end),
+      observation: this.#observation(this.#describeState() + end),
       reward: Math.max(0, world.reward),
       terminated,
       success,
@@ -86,14 +91,14 @@ export class CorrectedText {
   #look(): [Scene, Macro[]] {
     this.world.observe(this.#image);
     const scene = readScene(this.world, this.#image);
-    return [scene, correctedMacros(scene, this.world)];
+    return [scene, listCorrectedMacros(scene, this.world)];
   }
 
   #find(action: string): Macro | undefined {
     return this.#macros.find((macro) => macro.action === action);
   }
 
-  #said(): string {
+  #describeState(): string {
     return describe(this.#scene, this.world.codes[this.world.carrying]!);
   }
 

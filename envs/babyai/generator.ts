@@ -113,7 +113,7 @@ export class RoomGrid {
   }
 
   /** Rooms row by row. */
-  allRooms(): Room[] {
+  listRooms(): Room[] {
     return this.rooms.flat();
   }
 
@@ -277,7 +277,7 @@ export class RoomGrid {
     const { codes } = this.world;
     const unique = options.unique ?? true;
     const taken = new Set<number>();
-    if (unique) for (const room of this.allRooms()) for (const id of room.objects) taken.add(codes[id]!);
+    if (unique) for (const room of this.listRooms()) for (const id of room.objects) taken.add(codes[id]!);
     const added: number[] = [];
     while (added.length < count) {
       const color = this.pickColor();
@@ -292,7 +292,7 @@ export class RoomGrid {
   }
 
   /** True when the agent could touch every object without moving any; doors, locked ones too, let through. */
-  allReachable(): boolean {
+  isAllReachable(): boolean {
     const { world } = this;
     const { cells, codes, stride } = world;
     const seen = new Uint8Array(cells.length);
@@ -315,7 +315,7 @@ export class RoomGrid {
    * @throws {Rejected} when one cannot be touched
    */
   requireReachable(): void {
-    if (!this.allReachable()) throw new Rejected('an object is out of reach');
+    if (!this.isAllReachable()) throw new Rejected('an object is out of reach');
   }
 
   /**

@@ -85,7 +85,7 @@ function amongDistractors(count: number, make: (target: Description) => Instruct
 }
 
 /** A locked room somewhere, its key drawn anywhere (see `drawKey`). @returns the door and its room */
-function lockedRoomAndKey(maze: RoomGrid): { door: number; room: Room; i: number; j: number } {
+function addLockedRoomAndKey(maze: RoomGrid): { door: number; room: Room; i: number; j: number } {
   const { rng } = maze;
   const i = rng.integers(0, maze.numCols);
   const j = rng.integers(0, maze.numRows);
@@ -169,15 +169,15 @@ function synth(options: SynthOptions) {
       const moving = object(NOT_DOOR);
       return new PutNext(moving, object(ANY_TYPE));
     };
-    const both = (): And => {
+    const drawBoth = (): And => {
       const a = action();
       return new And(a, action());
     };
-    const part = (): Action | And => (maze.pick(['action', 'and']) === 'action' ? action() : both());
+    const part = (): Action | And => (maze.pick(['action', 'and']) === 'action' ? action() : drawBoth());
 
     const kind = maze.pick(kinds);
     if (kind === 'action') return action();
-    if (kind === 'and') return both();
+    if (kind === 'and') return drawBoth();
     const a = part();
     const b = part();
     return maze.pick(['before', 'after']) === 'before' ? new Before(a, b) : new After(a, b);
@@ -228,7 +228,7 @@ export const LEVELS: readonly Level[] = [
     id: 'BabyAI-GoToImpUnlock-v0',
     ...MAZE,
     draw(maze) {
-      const { room, i, j } = lockedRoomAndKey(maze);
+      const { room, i, j } = addLockedRoomAndKey(maze);
       maze.connectAll();
       distractEveryRoom(maze, 2);
       placeAgentOutside(maze, room);
@@ -357,7 +357,7 @@ export const LEVELS: readonly Level[] = [
       maze.placeAgent();
       maze.connectAll();
       const objects = maze.addDistractors(20, { unique: false });
-      if (maze.allReachable()) throw new Rejected('nothing is blocked');
+      if (maze.isAllReachable()) throw new Rejected('nothing is blocked');
       return new Pickup(describe(maze, maze.pick(objects)));
     },
   },
@@ -424,7 +424,7 @@ export const LEVELS: readonly Level[] = [
     id: 'BabyAI-Unlock-v0',
     ...MAZE,
     draw(maze) {
-      const { door, room } = lockedRoomAndKey(maze);
+      const { door, room } = addLockedRoomAndKey(maze);
       // Half of the time no other door has the locked one's colour.
       if (maze.flip()) maze.connectAll(SORTED_COLORS.filter((color) => color !== hueOf(maze, door)));
       else maze.connectAll();

@@ -156,7 +156,7 @@ function isBlocked(scene: Scene, world: World): boolean {
  * Corrected macros: an action is listed exactly if carrying it out changes the world. Numbers are those of the
  * description, shut doors block the way, boxes and any door can be toggled.
  */
-export function correctedMacros(scene: Scene, world: World): Macro[] {
+export function listCorrectedMacros(scene: Scene, world: World): Macro[] {
   const { things } = scene;
   const carried = world.codes[world.carrying]!;
   const paths = searchPaths(scene, world, false);
@@ -199,6 +199,6 @@ export function expand(macro: Macro, scene: Scene, world: World, throughDoors: b
   const { approach, target, ending } = macro;
   if (approach === 'none' || !target) return ending;
   const paths = searchPaths(scene, world, throughDoors, [target]);
-  const path = approach === 'face' ? paths.facing(target) : paths.onto(target);
+  const path = approach === 'face' ? paths.facing(target) : paths.findPathOnto(target);
   return [...path!, ...ending];
 }

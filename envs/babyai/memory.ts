@@ -40,15 +40,15 @@ export interface Memory {
 }
 
 export const track: Track<Memory> = {
-  begin: ({ observation }) => ({ things: lookedAt(new Map(), observation), done: new Map() }),
-  after: ({ things, done }, { action, observation }: SeenTurn) => ({
-    things: describes(observation) ? lookedAt(moved(things, action), observation) : things, // refused: nothing moved
+  begin: ({ observation }) => ({ things: rememberSight(new Map(), observation), done: new Map() }),
+  reduce: ({ things, done }, { action, observation }: SeenTurn) => ({
+    things: describes(observation) ? rememberSight(moveThings(things, action), observation) : things, // refused: nothing moved
     done: new Map(done).set(action, (done.get(action) ?? 0) + 1),
   }),
 };
 
 /** Things that are out of sight, the latest seen first. */
-export function remembered({ things }: Memory): Remembered[] {
+export function listRemembered({ things }: Memory): Remembered[] {
   return [...things.values()].filter(({ age }) => age > 0);
 }
 
@@ -74,10 +74,10 @@ export function thingsIn(observation: string): SeenThing[] {
 }
 
 /** Things a turn later, seen from where the action has brought the agent. */
-function moved(things: ReadonlyMap<string, Remembered>, action: string): Map<string, Remembered> {
+function moveThings(things: ReadonlyMap<string, Remembered>, action: string): Map<string, Remembered> {
   const command = parse(action);
   const step = command.type === 'plain' ? command.action : undefined;
-  const seenFrom = (place: Place): Place | undefined => {
+  const locateFrom = (place: Place): Place | undefined => {
     if (step === 'drop' || step === 'toggle') return place;
     if (step === 'turn left') return { front: -place.right, right: place.front };
     if (step === 'turn right') return { front: place.right, right: -place.front };
@@ -85,12 +85,15 @@ function moved(things: ReadonlyMap<string, Remembered>, action: string): Map<str
     return undefined;
   };
   return new Map(
-    Array.from(things, ([key, { name, place, age }]) => [key, { name, place: place && seenFrom(place), age: age + 1 }]),
+    Array.from(things, ([key, { name, place, age }]) => [
+      key,
+      { name, place: place && locateFrom(place), age: age + 1 },
+    ]),
   );
 }
 
 /** Memory with what is in sight now put first; the thing in the hand is no longer anywhere. */
-function lookedAt(things: ReadonlyMap<string, Remembered>, observation: string): ReadonlyMap<string, Remembered> {
+function rememberSight(things: ReadonlyMap<string, Remembered>, observation: string): ReadonlyMap<string, Remembered> {
   const now = new Map<string, Remembered>();
   for (const { name, front, right } of thingsIn(observation)) {
     const key = keyOf(name);

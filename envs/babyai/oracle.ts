@@ -63,7 +63,7 @@ export function solve(index: number, fidelity: 'original' | 'corrected' = 'corre
   if (!low) return undefined;
   for (const useMacros of [true, false]) {
     const game = corrected ? new CorrectedText(index) : new OriginalText(index);
-    const actions = say(game, fresh(), low, useMacros);
+    const actions = translate(game, fresh(), low, useMacros);
     const isSolved = game instanceof CorrectedText ? game.answer.success : game.payload.done;
     if (isSolved && actions && game.world.stepCount <= game.world.maxSteps) return actions;
   }
@@ -76,7 +76,7 @@ function pose(world: World): number {
 }
 
 /** Plays a plan in words. @returns the words, or undefined where one is missing */
-function say(game: TextGame, twin: World, low: readonly number[], useMacros: boolean): string[] | undefined {
+function translate(game: TextGame, twin: World, low: readonly number[], useMacros: boolean): string[] | undefined {
   // Poses along the plan: pose k is the one before action k.
   const poses = low.map((action) => {
     const before = pose(twin);
@@ -92,7 +92,7 @@ function say(game: TextGame, twin: World, low: readonly number[], useMacros: boo
     const available = game.available();
     if (useMacros) {
       for (const action of available) {
-        const reached = k + matched(game.world, game.expand(action), low, poses, k);
+        const reached = k + countMatched(game.world, game.expand(action), low, poses, k);
         if (reached > k + consumed) [best, consumed] = [action, reached - k];
       }
     }
@@ -114,7 +114,7 @@ function say(game: TextGame, twin: World, low: readonly number[], useMacros: boo
  * Number of actions of the plan, from `k` on, that a macro stands in for: it must end where they end, in no more
  * steps, and do the same there. 0 when it does not.
  */
-function matched(
+function countMatched(
   world: World,
   macro: readonly number[],
   low: readonly number[],
@@ -124,7 +124,7 @@ function matched(
   const moves = macro.findIndex((action) => action > FORWARD);
   const walk = moves < 0 ? macro : macro.slice(0, moves);
   const ending = moves < 0 ? [] : macro.slice(moves);
-  const end = walked(world, walk);
+  const end = walkFrom(world, walk);
   if (end === undefined) return 0;
   let best = 0;
   for (let j = k; j <= low.length; j++) {
@@ -137,7 +137,7 @@ function matched(
 }
 
 /** Pose after a walk, undefined where something stands in the way. */
-function walked(world: World, actions: readonly number[]): number | undefined {
+function walkFrom(world: World, actions: readonly number[]): number | undefined {
   let cell = world.at(world.agentX, world.agentY);
   let dir = world.agentDir;
   for (const action of actions) {

@@ -98,7 +98,7 @@ export class OriginalText {
       world.step(action);
       if (world.success) this.success = true;
       world.observe(this.#next);
-      if (sameBytes(this.#next, this.#image)) break;
+      if (equalBytes(this.#next, this.#image)) break;
       this.#image.set(this.#next);
     }
     this.#scene = readScene(world, this.#image);
@@ -120,7 +120,7 @@ function normalise(action: string): string {
   return action.toLowerCase().trim();
 }
 
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
 }

@@ -25,12 +25,12 @@ class Comparison {
 
   /** @param where what is compared, e.g. `raw level 3 seed 1 step 7` */
   check(where: string, what: string, ours: unknown, theirs: unknown): void {
-    if (!same(ours, theirs)) this.#report({ where, what, expected: theirs, got: ours });
+    if (!deepEqual(ours, theirs)) this.#report({ where, what, expected: theirs, got: ours });
   }
 }
 
 /** True for deeply equal JSON values; key order counts, because the order of available actions does. */
-function same(a: unknown, b: unknown): boolean {
+function deepEqual(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 

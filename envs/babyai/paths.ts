@@ -52,7 +52,7 @@ export interface Paths {
   /** Low-level actions that lead to facing it, or undefined. */
   facing(thing: Thing): number[] | undefined;
   /** Low-level actions that lead onto it, or undefined. */
-  onto(thing: Thing): number[] | undefined;
+  findPathOnto(thing: Thing): number[] | undefined;
 }
 
 /**
@@ -156,6 +156,6 @@ export function searchPaths(
     reaches: (thing) => facing[cellOf(thing)] !== NONE,
     enters: (thing) => onto[cellOf(thing)] !== NONE,
     facing: (thing) => path(facing[cellOf(thing)]!),
-    onto: (thing) => path(onto[cellOf(thing)]!),
+    findPathOnto: (thing) => path(onto[cellOf(thing)]!),
   };
 }

@@ -233,7 +233,7 @@ class Planner {
     return [cell + 1, cell - 1, cell + stride, cell - stride];
   }
 
-  #around(cell: number): number[] {
+  #listNeighbors(cell: number): number[] {
     const { stride } = this.#world;
     return [-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1].map((offset) => cell + offset);
   }
@@ -385,7 +385,7 @@ class Planner {
         if (id >= FIRST_OBJECT && (world.codes[id]! & 0xff) === DOOR) cost += this.#preferences.doorCost;
       }
       if (crowdCost > 0) {
-        for (const near of this.#around(cell)) if (world.cells[near] !== 0) cost += crowdCost;
+        for (const near of this.#listNeighbors(cell)) if (world.cells[near] !== 0) cost += crowdCost;
       }
       avoid.set(cell, cost);
     }

@@ -12,7 +12,7 @@ import { requireIndex } from './tasks.ts';
  * Plays them under the configured rules.
  * @param options checked ones of the world
  */
-export function published(options: EnvOptions): PublishedEpisodes {
+export function openPublished(options: EnvOptions): PublishedEpisodes {
   const corrected = fidelityOf(options) === 'corrected';
   return {
     options: {},
@@ -24,13 +24,13 @@ export function published(options: EnvOptions): PublishedEpisodes {
       if (goal !== goalOf(opening)) throw new Error(`task ${index} has the goal '${goal}', not '${goalOf(opening)}'`);
       const agrees = (_: string, text: string) => scene(original.text.payload.observation) === scene(text);
       const action = (reply: string) => reply.toLowerCase().trim();
-      return { index, agrees, ...(corrected ? beside(original, index) : { session: original, action }) };
+      return { index, agrees, ...(corrected ? openBoth(original, index) : { session: original, action }) };
     },
   };
 }
 
 /** The corrected episode beside the original one. A reply that the original refused is left out. */
-function beside(original: OriginalSession, index: number): Pick<PublishedEpisode, 'session' | 'action'> {
+function openBoth(original: OriginalSession, index: number): Pick<PublishedEpisode, 'session' | 'action'> {
   const ours = new CorrectedSession(index);
   const action = (reply: string) => {
     const steps = original.text.expand(reply).join();

@@ -99,7 +99,7 @@ export const tasks: TaskTable = {
   },
   split: (split: Split) => (split === 'train' ? train : test),
   sets,
-  seen(index) {
+  isSeen(index) {
     trainedTexts ??= new Set(train.map(firstText));
     return trainedTexts.has(firstText(index));
   },

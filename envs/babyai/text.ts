@@ -26,7 +26,7 @@ export const text = {
   nothingToToggle: 'There is nothing in front of you that you can toggle.',
 } as const;
 
-function whereabouts({ front, right }: Thing): string {
+function describePosition({ front, right }: Thing): string {
   if (right === 0) return `right in front of you ${front} steps away. `;
   return `${front} steps in front of you and ${Math.abs(right)} steps to your ${right > 0 ? 'right' : 'left'}. `;
 }
@@ -36,7 +36,7 @@ export function describe(scene: Scene, carried: number): string {
   let out = scene.sightful
     ? 'In front of you in this room, you can see several objects: '
     : 'You cannot see any objects within sight.';
-  for (const thing of scene.things) out += `There is a ${thing.name} ${thing.number} ${whereabouts(thing)} `;
+  for (const thing of scene.things) out += `There is a ${thing.name} ${thing.number} ${describePosition(thing)} `;
   out += 'The room has walls around you. ';
   if (scene.barrier !== 0) {
     out += `You are facing a ${TYPE_NAMES[scene.barrier]!} ${scene.barrierDistance} steps away. `;

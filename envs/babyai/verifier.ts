@@ -120,7 +120,7 @@ export interface Instruction {
   /** Judges the action just taken. */
   verify(world: World, action: number): Status;
   /** An object may have moved: follow it. */
-  moved(world: World): void;
+  handleMoved(world: World): void;
   /** Rooms' worth of walking the task is granted: the step limit is this times the maze's area. */
   readonly walks: number;
 }
@@ -151,7 +151,7 @@ export class GoTo implements Instruction {
     return this.target.cells.includes(world.front) ? SUCCESS : CONTINUE;
   }
 
-  moved(world: World): void {
+  handleMoved(world: World): void {
     this.target.track(world);
   }
 }
@@ -186,7 +186,7 @@ export class Open implements Instruction {
     return this.strict ? FAILURE : CONTINUE;
   }
 
-  moved(world: World): void {
+  handleMoved(world: World): void {
     this.target.track(world);
   }
 }
@@ -223,7 +223,7 @@ export class Pickup implements Instruction {
     return this.strict && carrying !== 0 ? FAILURE : CONTINUE;
   }
 
-  moved(world: World): void {
+  handleMoved(world: World): void {
     this.target.track(world);
   }
 }
@@ -277,7 +277,7 @@ export class PutNext implements Instruction {
     return world.places[before]! >= 0 && this.#isBeside(world, before) ? SUCCESS : CONTINUE;
   }
 
-  moved(world: World): void {
+  handleMoved(world: World): void {
     this.moving.track(world);
     this.fixed.track(world);
   }
@@ -328,9 +328,9 @@ export class Before implements Instruction {
     return this.b.verify(world, action);
   }
 
-  moved(world: World): void {
-    this.a.moved(world);
-    this.b.moved(world);
+  handleMoved(world: World): void {
+    this.a.handleMoved(world);
+    this.b.handleMoved(world);
   }
 
   /** True when the first part is behind us. */
@@ -375,9 +375,9 @@ export class After implements Instruction {
     return this.a.verify(world, action);
   }
 
-  moved(world: World): void {
-    this.a.moved(world);
-    this.b.moved(world);
+  handleMoved(world: World): void {
+    this.a.handleMoved(world);
+    this.b.handleMoved(world);
   }
 
   get firstDone(): boolean {
@@ -422,9 +422,9 @@ export class And implements Instruction {
     return this.aDone && this.bDone ? SUCCESS : CONTINUE;
   }
 
-  moved(world: World): void {
-    this.a.moved(world);
-    this.b.moved(world);
+  handleMoved(world: World): void {
+    this.a.handleMoved(world);
+    this.b.handleMoved(world);
   }
 }
 

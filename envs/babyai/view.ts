@@ -13,7 +13,7 @@ import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { parse, print } from './grammar.ts';
 import { COLOR_NAMES } from './grid.ts';
-import { describes, type Memory, remembered, thingsIn, track } from './memory.ts';
+import { describes, listRemembered, type Memory, thingsIn, track } from './memory.ts';
 
 /** Actions of the past that are shown. */
 const REMEMBERED = 3;
@@ -71,7 +71,7 @@ function render(first: First, turns: readonly SeenTurn[], memory: Memory): Rende
   for (const { name, number, front, right } of thingsIn(seen)) {
     places.set(`${name} ${number}`, segments.length);
     if (front === 1 && right === 0) ahead = segments.length;
-    segments.push(` ${name} ${whereabouts(front, right)}`);
+    segments.push(` ${name} ${describePosition(front, right)}`);
   }
   const barrier = /You are facing a (\w+) (\d+) steps away/.exec(seen);
   const facing = segments.length;
@@ -79,10 +79,10 @@ function render(first: First, turns: readonly SeenTurn[], memory: Memory): Rende
   const held = /You are carrying a (\w+ \w+)\./.exec(seen);
   const hand = held ? segments.length : -1;
   if (held) segments.push(` carrying ${held[1]}`);
-  const before = remembered(memory).slice(0, SHOWN);
+  const before = listRemembered(memory).slice(0, SHOWN);
   if (before.length > 0) segments.push(' was');
   for (const { name, place, age } of before) {
-    segments.push(` ${name} ${place ? whereabouts(place.front, place.right) : `${Math.min(MOST, age)} ago`}`);
+    segments.push(` ${name} ${place ? describePosition(place.front, place.right) : `${Math.min(MOST, age)} ago`}`);
   }
 
   return {
@@ -113,7 +113,7 @@ function render(first: First, turns: readonly SeenTurn[], memory: Memory): Rende
 }
 
 /** `3 left 2`, `4 ahead`, `2 behind right 1` */
-function whereabouts(front: number, right: number): string {
+function describePosition(front: number, right: number): string {
   const along = `${Math.min(MOST, Math.abs(front))}`;
   const aside = `${right < 0 ? 'left' : 'right'} ${Math.min(MOST, Math.abs(right))}`;
   if (front < 0) return right === 0 ? `${along} behind` : `${along} behind ${aside}`;

@@ -183,7 +183,7 @@ export class World {
     }
 
     this.truncated = this.stepCount >= this.maxSteps;
-    if (action === DROP) this.instruction.moved(this);
+    if (action === DROP) this.instruction.handleMoved(this);
     const status = this.instruction.verify(this, action);
     this.terminated = status !== 0;
     this.success = status === SUCCESS;

@@ -3,7 +3,7 @@ import { mix } from './chemistry.ts';
 import { kind } from './kinds.ts';
 import { GAS, LIQUID, SOLID } from './materials.ts';
 import type { Pattern } from './parser.ts';
-import { behind, cursory, degrees, describedName, detailed, lines } from './text.ts';
+import { cursory, degrees, describeDetails, describeName, findBehind, lines } from './text.ts';
 import { disconnect, type Thing, type World } from './thing.ts';
 
 /** Session, as far as actions see and change it. */
@@ -188,18 +188,18 @@ function setOpen(x: Thing, open: boolean): void {
 /** Door from the agent's room to `place`, if there is one. */
 function doorTo(stage: Stage, place: Thing): Thing | undefined {
   const room = stage.world.agent.parent!;
-  return room.portals.find((portal) => behind(portal, room) === place);
+  return room.portals.find((portal) => findBehind(portal, room) === place);
 }
 
 /** Place a portal of `room` leads to. */
-function across(portal: Thing, room: Thing): Thing | null {
-  return room.portals.includes(portal) ? behind(portal, room) : null;
+function findOtherSide(portal: Thing, room: Thing): Thing | null {
+  return room.portals.includes(portal) ? findBehind(portal, room) : null;
 }
 
 function refuseGo(stage: Stage, x: Thing): string | null {
   if (x.portal) {
     if (!x.portal.open) return `The ${x.name} is not open.`;
-    return across(x, stage.world.agent.parent!) ? null : "The door doesn't appear to go anywhere.";
+    return findOtherSide(x, stage.world.agent.parent!) ? null : "The door doesn't appear to go anywhere.";
   }
   if (!x.kind.location) return `Its not clear how to go to/through a ${x.name}.`;
   const door = doorTo(stage, x);
@@ -208,7 +208,7 @@ function refuseGo(stage: Stage, x: Thing): string | null {
 }
 
 function go(stage: Stage, x: Thing): string {
-  const to = x.portal ? across(x, stage.world.agent.parent!)! : x;
+  const to = x.portal ? findOtherSide(x, stage.world.agent.parent!)! : x;
   stage.world.move(stage.world.agent, to);
   return x.portal ? `You move through the ${x.name} to the ${to.name}.` : `You move to the ${x.name}.`;
 }
@@ -262,7 +262,7 @@ function light(on: Thing): string {
     if (matter.burning) return `The ${on.name} is already on fire.`;
     if (matter.burnTicks <= 0) return `The ${on.name} is not flammable.`;
     matter.burning = true;
-    on.renamed();
+    on.forgetNames();
     return `The ${on.name} catches fire.`;
   }
   if (matter.temperature < reach) matter.temperature = Math.min(reach, matter.temperature + 10);
@@ -279,7 +279,7 @@ function dig(stage: Stage, on: Thing): string {
 function chop(stage: Stage, on: Thing): string {
   if (on.kind.id === 'plant') {
     if (on.life!.stage === 'seed') return "You can't chop a seed.";
-    const text = `You chop down the ${describedName(on)}, creating wood.`;
+    const text = `You chop down the ${describeName(on)}, creating wood.`;
     const into = on.parent;
     const wood = stage.world.make(kind('wood'));
     if (into) stage.world.move(wood, into);
@@ -370,11 +370,11 @@ export const ACTIONS: readonly Action[] = [
   ),
   action('look around', [['look around', 'look']], {
     free: true,
-    run: ({ world }) => detailed(world.agent.parent!, world.agent.parent),
+    run: ({ world }) => describeDetails(world.agent.parent!, world.agent.parent),
   }),
   action('look at', [['look at', 'look on', 'examine'], X], {
     run: ({ world }, x) =>
-      x.hidden ? '<ERROR: Could not retrieve object description>' : detailed(x, world.agent.parent),
+      x.hidden ? '<ERROR: Could not retrieve object description>' : describeDetails(x, world.agent.parent),
   }),
   action('look in', [['look in'], X], {
     refuse: (_s, x) =>
@@ -411,7 +411,7 @@ export const ACTIONS: readonly Action[] = [
   action('focus', [['focus on', 'focus'], X], {
     run: (stage, x) => {
       stage.focus = x;
-      return `You focus on the ${describedName(x)}.`;
+      return `You focus on the ${describeName(x)}.`;
     },
   }),
   action('reset task', [['reset task']], {

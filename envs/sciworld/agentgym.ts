@@ -12,7 +12,7 @@ import type { Thing } from './thing.ts';
 const TASKS = TABLES.agentgym;
 
 /** Replays the episode: its simulator as it stands after its actions. */
-function replayed({ index, actions }: AgentGymSession): Simulator {
+function replayEpisode({ index, actions }: AgentGymSession): Simulator {
   const { registered, variation } = TASKS.at(index!);
   const simulator = new Simulator(registered, variation);
   for (const action of ['look around', ...actions]) {
@@ -29,7 +29,7 @@ function description({ first }: AgentGymSession): string {
 }
 
 /** Observation as the server gives it: without the task, which our first one begins with. */
-function observed(session: AgentGymSession): string {
+function formatObservation(session: AgentGymSession): string {
   return session.observation === session.first
     ? session.first.slice(description(session).length + 1)
     : session.observation;
@@ -72,7 +72,7 @@ export const agentgym: AgentGymDialect = {
             task_name: registered.task.name,
             var_num: variation,
             task_description: description(session),
-            observation: observed(session),
+            observation: formatObservation(session),
             reward: 0,
             score: 0,
             deleted: false,
@@ -87,7 +87,7 @@ export const agentgym: AgentGymDialect = {
         action: ({ action }) => String(action),
         answer: ({ observation, reward, score, done }) => ({ observation, reward, score, done }),
       },
-      { path: '/observation', does: 'look', answer: observed },
+      { path: '/observation', does: 'look', answer: formatObservation },
       {
         path: '/task_description',
         does: 'look',
@@ -97,15 +97,15 @@ export const agentgym: AgentGymDialect = {
         path: '/action_hint',
         does: 'look',
         answer(session) {
-          const simulator = replayed(session);
+          const simulator = replayEpisode(session);
           return { possible_actions: simulator.forms(), possible_objects: simulator.objects() };
         },
       },
-      { path: '/goals', does: 'look', answer: (session) => ({ goals: replayed(session).goals.progress }) },
+      { path: '/goals', does: 'look', answer: (session) => ({ goals: replayEpisode(session).goals.progress }) },
       {
         path: '/object_tree',
         does: 'look',
-        answer: (session) => ({ object_tree: tree(replayed(session).world.universe) }),
+        answer: (session) => ({ object_tree: tree(replayEpisode(session).world.universe) }),
       },
       {
         path: '/detail',
@@ -117,7 +117,7 @@ export const agentgym: AgentGymDialect = {
             task_name: registered.task.name,
             var_num: variation,
             task_description: description(session),
-            observation: observed(session),
+            observation: formatObservation(session),
             reward,
             score,
             deleted: false,
@@ -155,13 +155,13 @@ export const agentgym: AgentGymDialect = {
       if (typeof task !== 'string' || typeof observation !== 'string') return undefined;
       return `${task}\n${observation}`;
     },
-    stepped: ({ observation, score, done }) => ({
+    readStep: ({ observation, score, done }) => ({
       observation: observation as string,
       score: score as number,
       done: done as boolean,
     }),
     score: 'sum',
-    solved: (score) => score >= 100,
+    isSolved: (score) => score >= 100,
     tasks: TASKS,
     rewardRange: [-200, 200],
   },

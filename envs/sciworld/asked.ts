@@ -1,7 +1,7 @@
 /** The task as its description states it: what kind it is, what it is about, where, and which box stands for what. */
 
 /** A description taken apart; '' where it says nothing of the sort. */
-export interface Asked {
+export interface TaskDescription {
   /** Words for the kind of task: "temperature", "conductive", "find animal". */
   readonly goal: string;
   /** The thing it is about, as named: "unknown substance B", "green paint". */
@@ -17,7 +17,7 @@ export interface Asked {
 
 interface Form {
   readonly text: RegExp;
-  read(groups: Readonly<Record<string, string>>): Partial<Asked> & Pick<Asked, 'goal'>;
+  read(groups: Readonly<Record<string, string>>): Partial<TaskDescription> & Pick<TaskDescription, 'goal'>;
 }
 
 const box = (name: string | undefined, means: string) => ({ name: name!, means });
@@ -100,10 +100,10 @@ const FORMS: readonly Form[] = [
   },
 ];
 
-const NOTHING: Asked = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
+const NOTHING: TaskDescription = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
 
 /** Reads a description; one that is worded otherwise asks for nothing known. */
-export function readAsked(description: string): Asked {
+export function readAsked(description: string): TaskDescription {
   for (const { text, read } of FORMS) {
     const groups = text.exec(description)?.groups;
     if (groups) return { ...NOTHING, ...read(groups) };

@@ -1,7 +1,7 @@
 /** Chemistry: the results of mixing the contents of a container. */
 import { kind } from './kinds.ts';
 import { STATE_NAMES } from './materials.ts';
-import { describedName } from './text.ts';
+import { describeName } from './text.ts';
 import type { Thing, World } from './thing.ts';
 
 interface Reaction {
@@ -131,7 +131,7 @@ export function mix(container: Thing, world: World): string {
   const things = container.visible();
   const [only] = things;
   if (!only) return 'That container is empty, so there are no items to mix.';
-  if (things.length === 1) return `There is only one thing (${describedName(only)})`;
+  if (things.length === 1) return `There is only one thing (${describeName(only)})`;
   const reactions = things.length === 2 ? PAIRS : things.length === 3 ? TRIPLES : [];
   const reply = react(reactions, things, container, world);
   if (reply) return reply;
@@ -140,5 +140,5 @@ export function mix(container: Thing, world: World): string {
     world.move(world.make(kind('brown paint')), container);
     return BROWN;
   }
-  return `Mixing the contents of the ${describedName(container)} does not appear to produce anything new.`;
+  return `Mixing the contents of the ${describeName(container)} does not appear to produce anything new.`;
 }

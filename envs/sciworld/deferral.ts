@@ -16,7 +16,7 @@ const MARGIN = 1;
 export function deferTicks(world: World): void {
   world.settle = (thing) => {
     const place = outermost(thing, world);
-    if (place && place.owed >= 0) catchUp(place, world);
+    if (place && place.deferredTicks >= 0) catchUp(place, world);
   };
 }
 
@@ -25,27 +25,27 @@ export function tickWorld(world: World): void {
   const clock = ++world.clock;
   for (const place of world.universe.contents) {
     if (place.contact) continue;
-    if (place.owed < 0) {
+    if (place.deferredTicks < 0) {
       tick(place, world);
       continue;
     }
-    place.owed++;
+    place.deferredTicks++;
     place.ticked = clock;
   }
   if (clock % INTERVAL !== 0) return;
-  for (const place of world.universe.contents) if (place.owed < 0 && isQuiet(place)) place.owed = 0;
+  for (const place of world.universe.contents) if (place.deferredTicks < 0 && isQuiet(place)) place.deferredTicks = 0;
 }
 
 /** Makes up for all ticks that were put off, in every place. */
 export function settleAll(world: World): void {
-  for (const place of world.universe.contents) if (place.owed >= 0) catchUp(place, world);
+  for (const place of world.universe.contents) if (place.deferredTicks >= 0) catchUp(place, world);
 }
 
 function catchUp(place: Thing, world: World): void {
   const now = world.clock;
   const last = place.ticked;
-  const { owed } = place;
-  place.owed = -1;
+  const { deferredTicks: owed } = place;
+  place.deferredTicks = -1;
   place.ticked = -1;
   for (let i = owed - 1; i >= 0; i--) {
     world.clock = last - i;

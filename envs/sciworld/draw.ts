@@ -6,7 +6,7 @@ import type { Draw, Drawing, ListPanel, TextPanel } from '../../src/core/draw.ts
 import type { EnvOptions, First } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
 import { type Rules, SciWorld, type SciWorldSession } from './env.ts';
-import { after, begin, type Memory } from './memory.ts';
+import { begin, type Memory, updateMemory } from './memory.ts';
 import { rulesOf } from './options.ts';
 import { cursory } from './text.ts';
 import type { Thing } from './thing.ts';
@@ -14,17 +14,18 @@ import type { Thing } from './thing.ts';
 const MAX_LINES = 40;
 
 export const draw: Draw = (task, first, turns, options = {}) => {
-  const session = sameOpening(task, first, options);
+  const session = findSameOpening(task, first, options);
   if (!session) {
     let memory = begin(first);
-    for (const turn of turns) memory = after(memory, turn);
-    return toldOf(first, memory);
+    for (const turn of turns) memory = updateMemory(memory, turn);
+    return drawFromMemory(first, memory);
   }
   for (const { action } of turns) session.step(action);
   const { simulator } = session;
   const { world, goals } = simulator;
   const place = world.agent.parent!;
-  const listed = (things: readonly Thing[]) => things.filter(({ hidden, kind }) => !hidden && kind.id !== 'agent');
+  const filterVisible = (things: readonly Thing[]) =>
+    things.filter(({ hidden, kind }) => !hidden && kind.id !== 'agent');
   return {
     panels: [
       taskPanel(simulator.description, [
@@ -33,8 +34,16 @@ export const draw: Draw = (task, first, turns, options = {}) => {
         `time   ${simulator.moves}`,
       ]),
       goalsPanel(session),
-      { kind: 'text', title: place.name, lines: bounded(listed(place.contents).map((one) => cursory(one, place))) },
-      { kind: 'list', title: 'Inventory', items: listed(world.inventory.contents).map(({ name }) => ({ name })) },
+      {
+        kind: 'text',
+        title: place.name,
+        lines: boundLines(filterVisible(place.contents).map((one) => cursory(one, place))),
+      },
+      {
+        kind: 'list',
+        title: 'Inventory',
+        items: filterVisible(world.inventory.contents).map(({ name }) => ({ name })),
+      },
       housePanel(place),
     ],
   };
@@ -46,7 +55,7 @@ const RULES: readonly Rules[] = (['agentgym', 'scienceworld'] as const).flatMap(
 );
 
 /** Session that opens in the same words: under the run's options, else under what the words tell of. */
-function sameOpening(task: Task, first: First, options: EnvOptions): SciWorldSession | undefined {
+function findSameOpening(task: Task, first: First, options: EnvOptions): SciWorldSession | undefined {
   for (const rules of [rulesOf(options), ...RULES]) {
     const env = new SciWorld(rules);
     if (task.index >= env.tasks.count) continue;
@@ -78,7 +87,7 @@ function housePanel(place: Thing): TextPanel {
   return { kind: 'text', title: 'Ways', lines };
 }
 
-function toldOf(first: First, { place, look, held, focus, doors }: Memory): Drawing {
+function drawFromMemory(first: First, { place, look, held, focus, doors }: Memory): Drawing {
   const description = first.observation.slice(0, first.observation.indexOf('\n'));
   return {
     panels: [
@@ -86,7 +95,7 @@ function toldOf(first: First, { place, look, held, focus, doors }: Memory): Draw
       {
         kind: 'text',
         title: place,
-        lines: bounded(
+        lines: boundLines(
           look
             .split('\n')
             .slice(1)
@@ -99,7 +108,7 @@ function toldOf(first: First, { place, look, held, focus, doors }: Memory): Draw
   };
 }
 
-function bounded(lines: readonly string[]): readonly string[] {
+function boundLines(lines: readonly string[]): readonly string[] {
   return lines.length <= MAX_LINES
     ? lines
     : [...lines.slice(0, MAX_LINES - 1), `… ${lines.length - MAX_LINES + 1} more`];

@@ -6,7 +6,7 @@ const VOLTS = 9;
 const REACH = 10;
 
 /** Contact of the same thing that is not this one. */
-function other(contact: Thing): Thing {
+function findOtherContact(contact: Thing): Thing {
   const [one, two] = contact.contact!.owner.terminals!;
   return contact === one ? two : one;
 }
@@ -23,7 +23,7 @@ function conducts(thing: Thing): boolean {
 }
 
 /** Grounded: a chain of components leads from the contact to the 0-volt side of a generator. */
-function grounded(contact: Thing): boolean {
+function isGrounded(contact: Thing): boolean {
   let at = contact;
   for (let step = 0; step <= REACH; step++) {
     const next = at.contact!.connection;
@@ -32,7 +32,7 @@ function grounded(contact: Thing): boolean {
     if (owner.kind.circuit === 'generator') return next.contact!.volts === 0;
     if (!conducts(owner)) return false;
     if (owner.kind.circuit === 'switch' && !owner.device!.on) return false;
-    at = other(next);
+    at = findOtherContact(next);
   }
   return false;
 }
@@ -53,7 +53,7 @@ export function conduct(thing: Thing): void {
       return;
     }
     case 'user': {
-      const powered = a.connection !== null && b.connection !== null && grounded(one) && live(two);
+      const powered = a.connection !== null && b.connection !== null && isGrounded(one) && live(two);
       thing.device!.on = powered && !thing.device!.broken;
       if (powered) a.volts = VOLTS;
       return;
@@ -68,12 +68,12 @@ export function conduct(thing: Thing): void {
     return;
   }
   if (!a.connection || !b.connection) return;
-  if (grounded(one) && live(two)) a.volts = VOLTS;
-  else if (grounded(two) && live(one)) b.volts = VOLTS;
+  if (isGrounded(one) && live(two)) a.volts = VOLTS;
+  else if (isGrounded(two) && live(one)) b.volts = VOLTS;
 }
 
 /** True when wires connect `thing`, from either side, with a component of one of these names. */
-export function connectedTo(thing: Thing, names: readonly string[]): boolean {
+export function isConnectedTo(thing: Thing, names: readonly string[]): boolean {
   if (!thing.terminals) return false;
   return thing.terminals.some((side) => leadsTo(side, names, REACH));
 }
@@ -82,5 +82,5 @@ function leadsTo(side: Thing, names: readonly string[], left: number): boolean {
   const next = side.contact!.connection;
   if (!next || left <= 0) return false;
   const owner = next.contact!.owner;
-  return names.includes(owner.name) || leadsTo(other(next), names, left - 1);
+  return names.includes(owner.name) || leadsTo(findOtherContact(next), names, left - 1);
 }

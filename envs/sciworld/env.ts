@@ -51,13 +51,17 @@ export class SciWorld implements Env {
   /** @throws {RangeError} for a task index outside the table */
   open(task: Task): SciWorldSession {
     const { registered, variation } = this.tasks.at(task.index);
-    const simulator = new Simulator(registered, variation, simplified(this.#rules.simplifications, registered));
+    const simulator = new Simulator(
+      registered,
+      variation,
+      resolveSimplifications(this.#rules.simplifications, registered),
+    );
     return new SciWorldSession(simulator, this.#rules);
   }
 }
 
 /** Simplifications with `easy` spelled out for this task: electrical actions stay where the task needs them. */
-function simplified(asked: Rules['simplifications'], { task }: Registered): Simplification[] {
+function resolveSimplifications(asked: Rules['simplifications'], { task }: Registered): Simplification[] {
   const needsCircuits = task.name.includes('power-component') || task.name.includes('conductivity');
   const easy: Simplification[] = ['teleportAction', 'openDoors', 'selfWateringFlowerPots'];
   if (!needsCircuits) easy.push('noElectricalAction');

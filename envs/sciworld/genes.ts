@@ -33,7 +33,7 @@ function isDominant(genes: Genes, trait: string): boolean {
 }
 
 /** Value of a trait as seen ("tall"), or '' where the species has no such trait. */
-export function shown(genes: Genes, trait: string): string {
+export function describeTrait(genes: Genes, trait: string): string {
   const row = TRAITS[genes.table]![trait];
   if (!row) return '';
   return isDominant(genes, trait) ? row.dominant : row.recessive;

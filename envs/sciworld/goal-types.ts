@@ -1,6 +1,6 @@
 /** Types of goals. Those about the thing in focus quietly refuse another one than the last that satisfied them. */
 
-import { connectedTo } from './electricity.ts';
+import { isConnectedTo } from './electricity.ts';
 import type { Done, Goal, Sight, Verdict } from './goals.ts';
 import { STATE_NAMES, type State } from './materials.ts';
 import { isNamed } from './text.ts';
@@ -16,18 +16,18 @@ function goal(kind: string, description: string, extra: Extra | undefined, test:
 }
 
 /** Goal about the thing in focus, whatever it is. */
-function anyFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
+function createFocusGoal(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
   return goal(kind, description, extra, (focus, sight) => (focus ? test(focus, sight) : 'no'));
 }
 
 /** Goal about the thing in focus, if it is the last one that satisfied it. */
-function sameFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
+function createSameFocusGoal(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
   return goal(kind, description, extra, (focus, sight) =>
     focus && (!sight.last || sight.last === focus) ? test(focus, sight) : 'no',
   );
 }
 
-function some(things: readonly Thing[], test: (thing: Thing) => boolean): boolean {
+function hasSome(things: readonly Thing[], test: (thing: Thing) => boolean): boolean {
   for (const thing of things) if (test(thing)) return true;
   return false;
 }
@@ -45,7 +45,7 @@ function isIn(thing: Thing, names: readonly string[]): boolean {
  * Goal of focusing on the thing of this name, in any case of letters; another one fails unless `otherFails` is false.
  */
 export function find(name: string, description: string, extra?: Extra, otherFails = true): Goal {
-  return anyFocus('GoalFind', description, extra, (focus) => {
+  return createFocusGoal('GoalFind', description, extra, (focus) => {
     if (focus.name.toLowerCase() === name.toLowerCase()) return 'yes';
     return otherFails ? 'failed' : 'no';
   });
@@ -53,7 +53,7 @@ export function find(name: string, description: string, extra?: Extra, otherFail
 
 /** Goal of the right answer box; another one fails, other things are ignored. */
 export function findBox(name: string, description: string): Goal {
-  return anyFocus('GoalFindAnswerBox', description, undefined, (focus) => {
+  return createFocusGoal('GoalFindAnswerBox', description, undefined, (focus) => {
     if (!focus.kind.id.endsWith(' box')) return 'no';
     return focus.name === name ? 'yes' : 'failed';
   });
@@ -64,19 +64,19 @@ export function findBox(name: string, description: string): Goal {
  * cleared, so that the next stage needs a new one.
  */
 export function findStage(species: string, stage: string, description: string): Goal {
-  return anyFocus('GoalFindLivingThingStage', description, { clearsFocus: true }, (focus) =>
+  return createFocusGoal('GoalFindLivingThingStage', description, { clearsFocus: true }, (focus) =>
     focus.life?.species === species && focus.life.stage === stage ? 'yes' : 'failed',
   );
 }
 
 /** Goal of focusing on the inclined plane with this surface, or of this letter; anything else fails. */
 export function findPlane(kind: string, name: string, description: string, by: 'surface' | 'letter'): Goal {
-  return anyFocus(kind, description, undefined, (focus) => (focus.plane?.[by] === name ? 'yes' : 'failed'));
+  return createFocusGoal(kind, description, undefined, (focus) => (focus.plane?.[by] === name ? 'yes' : 'failed'));
 }
 
 /** Goal of focusing on something alive: anything, an animal, or a plant; anything else fails. */
 export function focusLiving(kind: string, description: string, what: 'living' | 'animal' | 'plant'): Goal {
-  return anyFocus(kind, description, undefined, (focus) => {
+  return createFocusGoal(kind, description, undefined, (focus) => {
     if (!focus.life) return 'failed';
     if (what === 'living') return 'yes';
     return (focus.kind.id === 'plant') === (what === 'plant') ? 'yes' : 'failed';
@@ -85,7 +85,7 @@ export function focusLiving(kind: string, description: string, what: 'living' | 
 
 /** Goal of focusing on a thing that is not alive and can be moved; something alive fails. */
 export function focusNonLiving(description: string): Goal {
-  return anyFocus('GoalFocusOnNonlivingThing', description, undefined, (focus) => {
+  return createFocusGoal('GoalFocusOnNonlivingThing', description, undefined, (focus) => {
     if (focus.life) return 'failed';
     return verdict(focus.moveable);
   });
@@ -93,7 +93,7 @@ export function focusNonLiving(description: string): Goal {
 
 /** Goal of bringing the thing in focus into a state of matter, or (`orBurning`) setting it on fire. */
 export function isState(state: State, description: string, orBurning = false): Goal {
-  return sameFocus('GoalChangeStateOfMatter', description, undefined, ({ matter }) =>
+  return createSameFocusGoal('GoalChangeStateOfMatter', description, undefined, ({ matter }) =>
     verdict(matter?.state === state || (orBurning && matter?.burning === true)),
   );
 }
@@ -102,12 +102,12 @@ export function isState(state: State, description: string, orBurning = false): G
 export function stateChanges(): Goal[] {
   let first: State | null = null;
   return [
-    sameFocus('GoalIsStateOfMatter', '', undefined, ({ matter }) => {
+    createSameFocusGoal('GoalIsStateOfMatter', '', undefined, ({ matter }) => {
       if (!matter) return 'no';
       first = matter.state;
       return 'yes';
     }),
-    sameFocus('GoalIsDifferentStateOfMatter', '', undefined, ({ matter }) =>
+    createSameFocusGoal('GoalIsDifferentStateOfMatter', '', undefined, ({ matter }) =>
       verdict(matter !== null && matter.state !== first),
     ),
   ];
@@ -117,16 +117,16 @@ export function stateChanges(): Goal[] {
 export const stateText = (state: State) => (state === 2 ? 'gaseous' : STATE_NAMES[state]);
 
 /** Goal of a device of this name that is in focus and switched on. */
-export function powered(name: string, description: string): Goal {
-  return anyFocus('GoalActivateDevice', description, undefined, (focus) =>
+export function requirePowered(name: string, description: string): Goal {
+  return createFocusGoal('GoalActivateDevice', description, undefined, (focus) =>
     verdict(focus.name === name && focus.device?.on === true),
   );
 }
 
 /** Goal of a component in focus that wires connect with one of these sources; it fails where they do not. */
-export function connectedToSource(names: readonly string[], description: string): Goal {
-  return sameFocus('GoalElectricallyConnected', description, undefined, (focus) =>
-    connectedTo(focus, names) ? 'yes' : 'failed',
+export function requireConnectedToSource(names: readonly string[], description: string): Goal {
+  return createSameFocusGoal('GoalElectricallyConnected', description, undefined, (focus) =>
+    isConnectedTo(focus, names) ? 'yes' : 'failed',
   );
 }
 
@@ -135,7 +135,7 @@ export function connectedToSource(names: readonly string[], description: string)
  * most; the wrong box fails.
  */
 export function boxByTemperature(above: string, below: string, limit: number, description: string): Goal {
-  return sameFocus('GoalContainerByTemperature', description, undefined, (focus) => {
+  return createSameFocusGoal('GoalContainerByTemperature', description, undefined, (focus) => {
     const t = focus.matter?.temperature;
     if (t === undefined) return 'no';
     if (isIn(focus, [above])) return t >= limit ? 'yes' : 'failed';
@@ -152,7 +152,7 @@ export function inBox(
   wrong: readonly string[] = [],
   extra?: Extra,
 ): Goal {
-  return sameFocus(kind, description, extra, (focus) => {
+  return createSameFocusGoal(kind, description, extra, (focus) => {
     if (isIn(focus, [name])) return 'yes';
     return wrong.length > 0 && isIn(focus, wrong) ? 'failed' : 'no';
   });
@@ -160,7 +160,7 @@ export function inBox(
 
 /** Goal of the living thing in focus: this species, in this stage of life. */
 export function lifeStage(species: string, stage: string, description: string): Goal {
-  return sameFocus('GoalLifeStage', description, undefined, ({ life }) =>
+  return createSameFocusGoal('GoalLifeStage', description, undefined, ({ life }) =>
     verdict(life?.species === species && life.stage === stage),
   );
 }
@@ -173,15 +173,15 @@ export function inContainer(name: string, description: string, extra?: Extra): G
 }
 
 /** Optional goal: a thing of this name is near the agent. */
-export function sameRoom(name: string, description: string, extra?: Extra): Goal {
-  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) => verdict(sight.named(name).length > 0));
+export function requireSameRoom(name: string, description: string, extra?: Extra): Goal {
+  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) => verdict(sight.findNamed(name).length > 0));
 }
 
 /** Optional goal: some container near the agent shows these things and no others. */
-export function alone(names: readonly string[], description: string, extra?: Extra): Goal {
+export function requireAlone(names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalObjectsInSingleContainer', description, extra, (_focus, sight) =>
     verdict(
-      some(sight.near, ({ contents }) => {
+      hasSome(sight.near, ({ contents }) => {
         if (contents.length < names.length) return false;
         let shown = 0;
         for (const held of contents) {
@@ -198,7 +198,7 @@ export function alone(names: readonly string[], description: string, extra?: Ext
 /** Optional goal: a device of this name near the agent is switched on, or off. */
 export function deviceIs(on: boolean, name: string, description: string, extra?: Extra): Goal {
   return goal(`Goal${on ? 'A' : 'Dea'}ctivateDeviceWithName`, description, extra, (_focus, sight) =>
-    verdict(some(sight.named(name), (thing) => thing.device?.on === on)),
+    verdict(hasSome(sight.findNamed(name), (thing) => thing.device?.on === on)),
   );
 }
 
@@ -206,8 +206,8 @@ export function deviceIs(on: boolean, name: string, description: string, extra?:
 export function holds(container: string, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
-      some(sight.named(container), (thing) =>
-        some(thing.contents, (held) => !held.hidden && names.some((name) => isNamed(held, name))),
+      hasSome(sight.findNamed(container), (thing) =>
+        hasSome(thing.contents, (held) => !held.hidden && names.some((name) => isNamed(held, name))),
       ),
     ),
   );
@@ -217,7 +217,7 @@ export function holds(container: string, names: readonly string[], description: 
 export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
-      some(
+      hasSome(
         sight.near,
         (thing) =>
           thing === container &&
@@ -254,7 +254,7 @@ export function openDoor(description: string): Goal {
 /** Optional goal: a container of this name near the agent is open. */
 export function containerOpen(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalContainerOpen', description, extra, (_focus, sight) =>
-    verdict(some(sight.named(name), (thing) => thing.isOpen)),
+    verdict(hasSome(sight.findNamed(name), (thing) => thing.isOpen)),
   );
 }
 
@@ -272,10 +272,10 @@ const isSource = (thing: Thing) => thing.kind.circuit === 'generator';
 const isBulb = (thing: Thing) => thing.kind.id.endsWith('light bulb');
 
 /** Optional goal: contact 0 (terminal 1, anode) or 1 of a thing of this name is connected to a wire. */
-export function wired(name: string, contact: 0 | 1, description: string): Goal {
+export function requireWired(name: string, contact: 0 | 1, description: string): Goal {
   return goal('GoalObjectConnectedToWire', description, undefined, (_focus, sight) =>
     verdict(
-      some(sight.named(name), (thing) => {
+      hasSome(sight.findNamed(name), (thing) => {
         if (thing.name !== name || !thing.terminals) return false;
         const other = thing.terminals[contact].contact!.connection;
         return other !== null && isWire(other.contact!.owner);
@@ -287,7 +287,7 @@ export function wired(name: string, contact: 0 | 1, description: string): Goal {
 function wireBetween(kind: string, description: string, one: (t: Thing) => boolean, two: (t: Thing) => boolean): Goal {
   return goal(kind, description, undefined, (_focus, sight) =>
     verdict(
-      some(sight.near, (thing) => {
+      hasSome(sight.near, (thing) => {
         if (!isWire(thing)) return false;
         const [a, b] = thing.terminals!.map((end) => end.contact?.connection?.contact?.owner);
         return a !== undefined && b !== undefined && ((one(a) && two(b)) || (one(b) && two(a)));
@@ -323,7 +323,7 @@ function past(kind: string, description: string, extra: Extra | undefined, test:
 }
 
 /** Optional goal: a thing of this name was used, or something was used on it, since the goal was first looked at. */
-export function used(name: string, description: string, extra?: Extra): Goal {
+export function requireUsed(name: string, description: string, extra?: Extra): Goal {
   return past(
     'GoalPastActionUseObjectOnObject',
     description,
@@ -333,7 +333,7 @@ export function used(name: string, description: string, extra?: Extra): Goal {
 }
 
 /** Optional goal: a thing of this name was looked at closely since the goal was first looked at. */
-export function examined(name: string, description: string, extra?: Extra): Goal {
+export function requireExamined(name: string, description: string, extra?: Extra): Goal {
   return past(
     'GoalPastActionExamineObject',
     description,
@@ -355,7 +355,7 @@ export function readDocument(name: string, description: string): Goal {
 /** Goal of the thing in focus: `by` °C warmer (or, below 0, colder) than at the first look. */
 export function warmer(by: number, description: string, extra?: Extra): Goal {
   let first: number | null = null;
-  return sameFocus(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
+  return createSameFocusGoal(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
     if (!matter) return 'no';
     if (first === null) first = matter.temperature;
     const change = matter.temperature - first;
@@ -366,7 +366,7 @@ export function warmer(by: number, description: string, extra?: Extra): Goal {
 /** Optional goal: a thing of this name near the agent burns. */
 export function onFire(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalTemperatureOnFire', description, extra, (_focus, sight) =>
-    verdict(some(sight.named(name), (thing) => thing.name === name && thing.matter?.burning === true)),
+    verdict(hasSome(sight.findNamed(name), (thing) => thing.name === name && thing.matter?.burning === true)),
   );
 }
 

@@ -41,7 +41,7 @@ export class Sight {
   }
 
   /** Those near that are named or described so. */
-  named(name: string): readonly Thing[] {
+  findNamed(name: string): readonly Thing[] {
     this.#look();
     let found = this.#byName.get(name);
     if (!found) {

@@ -52,7 +52,7 @@ export function changeState(thing: Thing, matter: Substance): void {
 export function burn(thing: Thing, matter: Substance, world: World): void {
   const { burning, burned } = matter;
   blaze(thing, matter, world);
-  if (matter.burning !== burning || matter.burned !== burned) thing.renamed();
+  if (matter.burning !== burning || matter.burned !== burned) thing.forgetNames();
 }
 
 function blaze(thing: Thing, matter: Substance, world: World): void {

@@ -3,7 +3,7 @@ import type { JavaRandom } from './java-random.ts';
 import { kind } from './kinds.ts';
 import { makeBee } from './life.ts';
 import { BOOKS, PICTURES } from './prints.ts';
-import { inserted, type Thing, type World } from './thing.ts';
+import { insertById, type Thing, type World } from './thing.ts';
 
 /** Rooms and the outside by name. */
 export type Rooms = Readonly<Record<string, Thing>>;
@@ -66,19 +66,19 @@ class Builder {
     return room;
   }
 
-  #drained(id: string, room: Thing): Thing {
+  #addDrained(id: string, room: Thing): Thing {
     const thing = this.#put(id, room);
     const drain = this.#world.make(kind('drain'));
     drain.portal = { from: thing, to: this.#rooms.sewer!, open: true };
-    thing.portals = inserted(thing.portals, drain);
+    thing.portals = insertById(thing.portals, drain);
     return thing;
   }
 
   #door(from: Thing, to: Thing): void {
     const door = this.#world.make(kind('door'));
     door.portal = { from, to, open: false };
-    from.portals = inserted(from.portals, door);
-    to.portals = inserted(to.portals, door);
+    from.portals = insertById(from.portals, door);
+    to.portals = insertById(to.portals, door);
   }
 
   #picture(room: Thing): void {
@@ -104,7 +104,7 @@ class Builder {
   #kitchen(): void {
     const room = this.#room('kitchen');
     const put = this.#put.bind(this);
-    this.#drained('sink', room);
+    this.#addDrained('sink', room);
     put('stove', room);
     const fridge = put('fridge', room);
     put('freezer', room);
@@ -145,9 +145,9 @@ class Builder {
 
   #bathroom(): void {
     const room = this.#room('bathroom');
-    this.#drained('sink', room);
-    this.#put('water', this.#drained('toilet', room));
-    this.#drained('bathtub', room);
+    this.#addDrained('sink', room);
+    this.#put('water', this.#addDrained('toilet', room));
+    this.#addDrained('bathtub', room);
     this.#put('glass cup', room);
     this.#picture(room);
   }
@@ -169,7 +169,7 @@ class Builder {
     this.#put('jug', room);
     const hive = this.#put('bee hive', room);
     for (let i = 0; i < 5; i++) this.#world.move(makeBee(`bee ${i}`, this.#world), hive);
-    this.#drained('sink', room);
+    this.#addDrained('sink', room);
   }
 
   #artStudio(): void {
@@ -196,7 +196,7 @@ class Builder {
     for (const id of ['ground', 'fire pit', 'wood', 'axe', 'fountain']) this.#put(id, outside);
     const foundry = this.#room('foundry');
     this.#put('blast furnace', foundry);
-    this.#drained('sink', foundry);
+    this.#addDrained('sink', foundry);
     this.#put('steel table', foundry);
   }
 

@@ -16,7 +16,7 @@ export function kind(id: string): Kind {
 }
 
 /** All kinds by their index. */
-export function allKinds(): Kind[] {
+export function listKinds(): Kind[] {
   return [...table.values()];
 }
 

@@ -55,7 +55,7 @@ export function tickAnimal(thing: Thing, world: World): void {
   if (self.ticks < course.ticks[at]!) return;
   self.ticks = 0;
   self.stage = course.stages[at + 1]!;
-  thing.renamed();
+  thing.forgetNames();
 }
 
 function fallApart(thing: Thing, world: World): void {
@@ -75,7 +75,7 @@ export function tickPlant(thing: Thing, world: World): void {
   thing.name = plantName(thing);
   const { stage, sickly } = self;
   grow(thing, self, world);
-  if (self.stage !== stage || self.sickly !== sickly) thing.renamed();
+  if (self.stage !== stage || self.sickly !== sickly) thing.forgetNames();
 }
 
 function enter(self: Life, stage: string): void {
@@ -194,7 +194,7 @@ export function tickFlower(flower: Thing, world: World): void {
   const foreign = findForeign(flower, bloom.species, plant);
   if (!foreign) return;
   bloom.step = 1;
-  flower.renamed();
+  flower.forgetNames();
   bloom.mate = foreign.bloom!.plant.life!.genes;
   world.delete(foreign);
 }

@@ -4,12 +4,12 @@
  */
 import type { First } from '../../src/core/env.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
-import { type Asked, readAsked } from './asked.ts';
+import { readAsked, type TaskDescription } from './asked.ts';
 import { plain } from './names.ts';
 
 /** Memory of an episode: what its texts have told so far. */
 export interface Memory {
-  readonly asked: Asked;
+  readonly asked: TaskDescription;
   readonly place: string;
   readonly visited: readonly string[];
   /** Doors of this place as last seen, by the place behind: open or not. */
@@ -55,18 +55,18 @@ export function begin({ observation }: First): Memory {
     needed: [],
     outcome: 'ok',
   };
-  return looked(empty, observation.slice(end + 1));
+  return rememberLook(empty, observation.slice(end + 1));
 }
 
 /** Memory after a whole turn; a stage changes nothing. */
-export function after(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
+export function updateMemory(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
   if (partial) return memory;
   if (observation.startsWith('Ambiguous request')) return { ...memory, outcome: 'unclear' };
   const next: Memory = { ...memory, outcome: REFUSED.test(observation) ? 'fail' : 'ok' };
   const went = /^You (?:move|teleport) to the (.+)\.$|^You move through the .+ to the (.+)\.$/.exec(observation);
-  if (went) return arrived(next, went[1] ?? went[2]!);
+  if (went) return rememberArrival(next, went[1] ?? went[2]!);
   const moved = /^(?:\(disconnecting .*?\))?You move the (.+) to the (.+?)\.$/.exec(observation);
-  if (moved) return carried(next, moved[1]!, moved[2]!);
+  if (moved) return rememberCarried(next, moved[1]!, moved[2]!);
   const focused = /^You focus on the (.+)\.$/.exec(observation);
   if (focused) return { ...next, focus: focused[1]! };
   if (observation === 'You reset the goal progress and focus.') return { ...next, focus: '' };
@@ -79,16 +79,16 @@ export function after(memory: Memory, { action, observation, partial }: SeenTurn
   if (recipe) return { ...next, needed: recipe[1]!.split(', ') };
   if (observation.startsWith('The door is now ')) return doorSet(next, action, observation.endsWith('open.'));
   if (observation.startsWith('In your inventory')) return { ...next, held: linesOf(observation).map(head) };
-  return /^This (?:room|outside location) is called/.test(observation) ? looked(next, observation) : next;
+  return /^This (?:room|outside location) is called/.test(observation) ? rememberLook(next, observation) : next;
 }
 
-function arrived(memory: Memory, place: string): Memory {
+function rememberArrival(memory: Memory, place: string): Memory {
   const doors = new Map([[memory.place, true]]);
   const visited = memory.visited.includes(place) ? memory.visited : [...memory.visited, place];
   return { ...memory, place, visited, doors, seen: [], look: '', power: '' };
 }
 
-function carried(memory: Memory, thing: string, into: string): Memory {
+function rememberCarried(memory: Memory, thing: string, into: string): Memory {
   const held = memory.held.filter((name) => name !== thing);
   return { ...memory, held: into === 'inventory' ? [...held, thing] : held };
 }
@@ -109,7 +109,7 @@ function doorSet(memory: Memory, action: string, open: boolean): Memory {
   return place === undefined ? memory : { ...memory, doors: new Map(memory.doors).set(place, open) };
 }
 
-function looked(memory: Memory, look: string): Memory {
+function rememberLook(memory: Memory, look: string): Memory {
   const place = /is called the (.+?)\. (?:In it|Here)/.exec(look)?.[1] ?? memory.place;
   const [things = '', doors = ''] = look.split('You also see:');
   const seen = linesOf(things).map(head);
@@ -144,7 +144,7 @@ function stateless(name: string): string {
  * Rest of a name after the task's own thing: '' for the thing itself, "terminal 1" or "in cup" for a part of it or a
  * place it is in; undefined for anything else.
  */
-export function targetPart({ target }: Asked, name: string): string | undefined {
+export function targetPart({ target }: TaskDescription, name: string): string | undefined {
   if (target === '') return undefined;
   const [own, other] = [stateless(target), stateless(name)];
   if (other === own) return '';
@@ -153,7 +153,7 @@ export function targetPart({ target }: Asked, name: string): string | undefined 
 }
 
 /** True when a look tells of the task's own thing. */
-export function showsTarget({ target }: Asked, look: string): boolean {
+export function showsTarget({ target }: TaskDescription, look: string): boolean {
   if (target === '') return false;
   const name = stateless(target).replace(/[^a-z0-9 ]/g, '.');
   const told = look.toLowerCase().replace(STATES, '');

@@ -3,7 +3,7 @@
  * session's random numbers wherever names collide, so its rounds are kept exactly as the original runs them.
  */
 import type { JavaRandom } from './java-random.ts';
-import { behind, describedName, grownTraits, isGrown, plantName, seedTraits } from './text.ts';
+import { describeGrownTraits, describeName, findBehind, isGrown, plantName, seedTraits } from './text.ts';
 import type { Census, OwnNames, Thing } from './thing.ts';
 
 const STOP_WORDS = new Set(['a', 'an', 'the']);
@@ -23,7 +23,7 @@ const PORTAL_AS_CONTAINER = ['ERROR: SHOULD USE OVERRIDE FOR PORTAL.'];
 function ownNames(thing: Thing, viewer: Thing | null): string[] {
   if (thing.portal) return portalNames(thing, viewer);
   const names = new Set<string>(thing.kind.references);
-  const described = describedName(thing);
+  const described = describeName(thing);
   switch (thing.kind.form) {
     case 'terminal':
       terminalNames(thing, described, names);
@@ -66,7 +66,7 @@ function portalNames(portal: Thing, viewer: Thing | null): string[] {
       viewer === from || viewer === to ? viewer : from.parent === viewer ? from : to.parent === viewer ? to : null;
     return owner ? [portal.name, `${owner.name} ${portal.name}`] : [portal.name];
   }
-  const place = behind(portal, viewer);
+  const place = findBehind(portal, viewer);
   if (place) return [portal.name, `${portal.name} to ${place.name}`, `${place.name} ${portal.name}`];
   return [
     portal.name,
@@ -96,7 +96,7 @@ function plantNames(thing: Thing, described: string, names: Set<string>): void {
 }
 
 function joinTraits(thing: Thing): string {
-  const { height, leaves } = grownTraits(thing);
+  const { height, leaves } = describeGrownTraits(thing);
   if (height) return leaves ? `${height} and ${leaves}` : height;
   return leaves && `with ${leaves}`;
 }
@@ -114,7 +114,7 @@ function documentNames(thing: Thing, described: string, names: Set<string>): voi
 /** Each name also with what the thing holds: "cup containing tea and milk". */
 function containingNames(thing: Thing, names: Set<string>): void {
   const inside = new Set<string>();
-  for (const held of thing.contents) if (!held.hidden) inside.add(describedName(held));
+  for (const held of thing.contents) if (!held.hidden) inside.add(describeName(held));
   const holding = inside.size === 0 ? 'nothing' : [...inside].sort().join(' and ');
   for (const name of [...names]) names.add(`${name} containing ${holding}`);
 }
@@ -175,7 +175,7 @@ function detail(thing: Thing): string {
     case 'plant': {
       const { species, stage, sickly, genes } = thing.life!;
       if (!genes) return `${fire}|${species}|${stage}|${sickly}`;
-      const { height, leaves } = grownTraits(thing);
+      const { height, leaves } = describeGrownTraits(thing);
       return `${fire}|${species}|${stage}|${sickly}|${seedTraits(thing)}|${height}|${leaves}`;
     }
     case 'flower':
@@ -190,7 +190,7 @@ function detail(thing: Thing): string {
   }
   if (!thing.kind.containing) return fire;
   let holding = fire;
-  for (const held of thing.contents) if (!held.hidden) holding += `|${describedName(held)}`;
+  for (const held of thing.contents) if (!held.hidden) holding += `|${describeName(held)}`;
   return holding;
 }
 
@@ -270,7 +270,7 @@ const PORTAL_SET: OwnSet = { id: 1, era: 0, names: PORTAL_AS_CONTAINER, raw: '',
  * All names of a thing as numbers, in the order of the names in lower case: its own, and its own in or on each name of
  * its container.
  */
-function allNames(thing: Thing, viewer: Thing | null): Int32Array {
+function listNames(thing: Thing, viewer: Thing | null): Int32Array {
   const container = thing.parent;
   let within = NOWHERE;
   let own = NOWHERE;
@@ -284,7 +284,7 @@ function allNames(thing: Thing, viewer: Thing | null): Int32Array {
   const key = own.id * MAX_SETS + within.id;
   let numbers = fullSets.get(key);
   if (!numbers) {
-    numbers = Int32Array.from(spelled(own.names, within.names), numberOf);
+    numbers = Int32Array.from(combineNames(own.names, within.names), numberOf);
     fullSets.set(key, numbers);
   }
   thing.spelled = { own, within, numbers };
@@ -301,7 +301,7 @@ function numberOf(name: string): number {
   return number;
 }
 
-function spelled(own: readonly string[], within: readonly string[]): string[] {
+function combineNames(own: readonly string[], within: readonly string[]): string[] {
   const names = new Set<string>();
   for (const each of own) {
     if (each.trim() === '') continue;
@@ -320,7 +320,7 @@ function spelled(own: readonly string[], within: readonly string[]): string[] {
  * Listed things: those that the valid list speaks of, in its order: `top`, the doors and places behind, the contents,
  * closed or not.
  */
-export function listed(top: Thing, hidden: boolean): Thing[] {
+export function listThings(top: Thing, hidden: boolean): Thing[] {
   const found: Thing[] = [];
   collect(top, hidden, found, ++top.changes.walks);
   return found;
@@ -337,7 +337,7 @@ function collect(thing: Thing, hidden: boolean, found: Thing[], walk: number): v
   if (shown) pass(thing, found, walk);
   for (const portal of thing.portals) {
     pass(portal, found, walk);
-    const place = behind(portal, thing);
+    const place = findBehind(portal, thing);
     if (place) pass(place, found, walk);
   }
   if (!shown) return;
@@ -378,7 +378,7 @@ export function chooseNames(things: readonly Thing[], viewer: Thing, random: Jav
  */
 export function drawNames(things: readonly Thing[], viewer: Thing, random: JavaRandom, census: Census): void {
   const { era } = table;
-  const all = things.map((thing) => allNames(thing, viewer));
+  const all = things.map((thing) => listNames(thing, viewer));
   if (table.era !== era) {
     drawNames(things, viewer, random, census);
     return;
@@ -440,7 +440,7 @@ function singleOf(numbers: Int32Array, among: Int32Array): number {
 
 function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRandom): number[] {
   const { era } = table;
-  const all = things.map((thing) => allNames(thing, viewer));
+  const all = things.map((thing) => listNames(thing, viewer));
   // Numbers of an emptied table mean nothing: once more, with the new one.
   if (table.era !== era) return chooseNumbers(things, viewer, random);
   widen();
@@ -483,7 +483,7 @@ function settle(choosers: readonly Chooser[], random: JavaRandom): void {
 }
 
 function portalChoice(portal: Thing, viewer: Thing): string {
-  const place = behind(portal, viewer);
+  const place = findBehind(portal, viewer);
   const { from, to } = portal.portal!;
   return place ? `${portal.name} to ${place.name}` : `${portal.name} from ${from.name} to ${to.name}`;
 }
@@ -499,7 +499,7 @@ export function candidates(agent: Thing): Thing[] {
     pass(top, found, walk);
     for (const portal of top.portals) {
       pass(portal, found, walk);
-      const place = behind(portal, top);
+      const place = findBehind(portal, top);
       if (place) pass(place, found, walk);
     }
     reach(top, found, walk);

@@ -4,7 +4,7 @@
  * further; README.md says which tasks it claims.
  */
 import type { Oracle } from '../../src/core/env.ts';
-import { type Asked, readAsked } from './asked.ts';
+import { readAsked, type TaskDescription } from './asked.ts';
 import type { SciWorld, SciWorldSession } from './env.ts';
 import { ANIMALS, SPANS, TRAITS } from './life-tables.ts';
 import { UNKNOWN_MELTING } from './materials.ts';
@@ -13,7 +13,7 @@ import { COLORS } from './tasks/chemistry.ts';
 import { MELTING } from './tasks/thermometer.ts';
 import type { Thing } from './thing.ts';
 
-type Strategy = (player: Player, asked: Asked) => void;
+type Strategy = (player: Player, asked: TaskDescription) => void;
 
 /** The solver of an env's tasks; it gives up at once on those it does not claim. */
 export function oracle(env: SciWorld): Oracle {
@@ -46,44 +46,44 @@ function solve(session: SciWorldSession, name: string): readonly string[] {
   return player.texts;
 }
 
-function boxed(player: Player, thing: Thing, name: string, place: string): void {
+function requireBoxed(player: Player, thing: Thing, name: string, place: string): void {
   player.go(place);
-  player.do('move', thing, player.named(name, place));
+  player.do('move', thing, player.findNamed(name, place));
 }
 
 const useThermometer: Strategy = (player, { target, place, boxes, boxPlace, limit }) => {
-  const thermometer = player.named('thermometer');
+  const thermometer = player.findNamed('thermometer');
   player.take(thermometer);
   player.do('focus on', thermometer);
-  const thing = player.named(target, place);
+  const thing = player.findNamed(target, place);
   player.take(thing);
   player.do('focus on', thing);
   player.go(boxPlace);
   player.do('use', thermometer, thing);
   const [above, below] = boxes;
-  boxed(player, thing, thing.matter!.temperature >= limit! ? above!.name : below!.name, boxPlace);
+  requireBoxed(player, thing, thing.matter!.temperature >= limit! ? above!.name : below!.name, boxPlace);
 };
 
 const meltingPoint: Strategy = (player, { target, place, boxes, limit }) => {
   const water = target === 'water' ? player.water().water : undefined;
-  const thermometer = player.named('thermometer');
+  const thermometer = player.findNamed('thermometer');
   player.reach(thermometer);
   player.do('focus on', thermometer);
-  const thing = water ?? player.named(target, place);
+  const thing = water ?? player.findNamed(target, place);
   player.reach(thing);
   player.do('focus on', thing);
   const melting = MELTING[target] ?? UNKNOWN_MELTING[target.at(-1)!]!;
   const [above, below] = boxes;
-  player.do('focus on', player.named(melting >= limit! ? above!.name : below!.name, place));
+  player.do('focus on', player.findNamed(melting >= limit! ? above!.name : below!.name, place));
 };
 
 const conductivity: Strategy = (player, { target, place, boxes }) => {
   const [yes, no] = boxes;
   const filled = target === 'water' ? player.water() : undefined;
-  const thing = filled?.water ?? player.named(target, place);
+  const thing = filled?.water ?? player.findNamed(target, place);
   if (!filled) player.take(thing);
   player.do('focus on', thing);
-  boxed(player, filled?.pot ?? thing, thing.matter?.electric ? yes!.name : no!.name, 'workshop');
+  requireBoxed(player, filled?.pot ?? thing, thing.matter?.electric ? yes!.name : no!.name, 'workshop');
 };
 
 const find =
@@ -96,13 +96,13 @@ const find =
     player.do('focus on', thing);
     const carried = thing.parent === player.place ? thing : thing.parent!;
     player.take(carried);
-    boxed(player, carried, boxes[0]!.name, boxPlace);
+    requireBoxed(player, carried, boxes[0]!.name, boxPlace);
   };
 
 const findNonLiving: Strategy = (player, { boxes, boxPlace }) => {
   const orange = player.world.inventory.contents.find(({ kind }) => kind.id === 'orange')!;
   player.do('focus on', orange);
-  boxed(player, orange, boxes[0]!.name, boxPlace);
+  requireBoxed(player, orange, boxes[0]!.name, boxPlace);
 };
 
 const mix: Strategy = (player, { target, place }) => {
@@ -111,7 +111,7 @@ const mix: Strategy = (player, { target, place }) => {
   player.do('read', recipe);
   const inputs = /you need to mix (.+)\.$/.exec(recipe.print!.text)![1]!.split(', ');
   const others = inputs.filter((input) => input !== 'water');
-  const found = others.map((input) => player.named(input, input.endsWith(' paint') ? 'art studio' : place));
+  const found = others.map((input) => player.findNamed(input, input.endsWith(' paint') ? 'art studio' : place));
   const pot = others.length < inputs.length ? player.water().pot : player.pot();
   for (const thing of found) player.put(thing, pot);
   player.do('mix', pot);
@@ -177,7 +177,7 @@ const plane: Strategy = (player, { goal }) => {
 const trait: Strategy = (player, { target, boxes }) => {
   const [table, traits] = Object.entries(TRAITS).find(([species]) => target.endsWith(` ${species}`))!;
   const [, { dominant }] = Object.entries(traits).find(([name]) => target.endsWith(` ${name} ${table}`))!;
-  const box = player.named(target.startsWith(`${dominant} `) ? boxes[0]!.name : boxes[1]!.name);
+  const box = player.findNamed(target.startsWith(`${dominant} `) ? boxes[0]!.name : boxes[1]!.name);
   player.reach(box);
   player.do('focus on', box);
 };
@@ -186,7 +186,7 @@ const RENEWABLE = ['solar panel', 'wind generator'];
 
 const power: Strategy = (player, { goal, target }) => {
   const renewable = goal === 'power renewable';
-  const part = player.named(target, 'workshop');
+  const part = player.findNamed(target, 'workshop');
   player.reach(part);
   player.do('focus on', part);
   const sources = goal === 'power' ? ['battery'] : renewable ? RENEWABLE : ['gas generator', 'nuclear generator'];

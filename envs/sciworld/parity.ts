@@ -8,7 +8,7 @@ import { UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 import { points } from './env.ts';
 import { STATE_NAMES } from './materials.ts';
-import { registered, Simulator } from './simulator.ts';
+import { findRegistered, Simulator } from './simulator.ts';
 import { TABLES } from './tasks.ts';
 import type { Thing } from './thing.ts';
 
@@ -69,7 +69,7 @@ function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): P
   let steps = 0;
   for (const [n, episode] of episodes.entries()) {
     const where = `episode ${n} (${episode.task}, variation ${episode.variation}, ${episode.policy})`;
-    const task = registered(episode.task);
+    const task = findRegistered(episode.task);
     if (!task) {
       report({ where, what: 'task', expected: episode.task, got: undefined });
       continue;

@@ -1,6 +1,6 @@
 /** Reading of commands: words as prefixes, names of things, and what remains ambiguous. */
 import { namesBeginning, type OwnSet, ownSet, ownSetsOf } from './names.ts';
-import { describedName } from './text.ts';
+import { describeName } from './text.ts';
 import type { Thing } from './thing.ts';
 
 /** Pattern of a command: word groups (any of these words) and places for things (null). */
@@ -49,7 +49,7 @@ function prefixes(thing: Thing, beginning: readonly string[], text: string, view
 }
 
 /** Things whose names `text` begins with, each with every such name. */
-function spokenOf(text: string, { things, sets, viewer, spoken }: Nameable): readonly Spoken[] {
+function findSpoken(text: string, { things, sets, viewer, spoken }: Nameable): readonly Spoken[] {
   const before = spoken.get(text);
   if (before) return before;
   const found: Spoken[] = [];
@@ -88,7 +88,7 @@ export function match(pattern: Pattern, text: string, near: Nameable): Thing[][]
       return;
     }
     if (rest === '') return;
-    for (const { thing, name } of spokenOf(rest, near)) {
+    for (const { thing, name } of findSpoken(rest, near)) {
       go(at + 1, rest.slice(name.length).trim(), [...chosen, thing]);
     }
   };
@@ -99,15 +99,15 @@ export function match(pattern: Pattern, text: string, near: Nameable): Thing[][]
 /** One option of an ambiguous command as text: first words of the pattern, names, and the containers in brackets. */
 export function optionText(pattern: Pattern, things: readonly Thing[], room: Thing): string {
   let next = 0;
-  return pattern.map((words) => (words ? words[0] : whereabouts(things[next++]!, room))).join(' ');
+  return pattern.map((words) => (words ? words[0] : describePlace(things[next++]!, room))).join(' ');
 }
 
-function whereabouts(thing: Thing, room: Thing): string {
-  if (thing.portal) return describedName(thing);
+function describePlace(thing: Thing, room: Thing): string {
+  if (thing.portal) return describeName(thing);
   const chain: string[] = [];
   for (let at = thing.parent; at && chain.length < 50; at = at.parent) {
-    chain.push(`in ${describedName(at)}`);
+    chain.push(`in ${describeName(at)}`);
     if (at === room) break;
   }
-  return chain.length > 0 ? `${describedName(thing)} (${chain.join(', ')})` : describedName(thing);
+  return chain.length > 0 ? `${describeName(thing)} (${chain.join(', ')})` : describeName(thing);
 }

@@ -3,7 +3,7 @@ import { ACTIONS } from './actions.ts';
 import type { SciWorldSession } from './env.ts';
 import { LIQUID } from './materials.ts';
 import { MORE } from './stages.ts';
-import { behind } from './text.ts';
+import { findBehind } from './text.ts';
 import { descendants, placeOf, type Thing, type World } from './thing.ts';
 
 /** Says that a strategy finds no way on. */
@@ -42,12 +42,12 @@ export class Player {
   }
 
   /** Thing of this name, in `place` if there is one there. */
-  named(name: string, place = ''): Thing {
+  findNamed(name: string, place = ''): Thing {
     const is = (thing: Thing) => thing.name === name;
     return this.things().find((thing) => is(thing) && placeOf(thing)?.name === place) ?? this.find(is, name);
   }
 
-  #say(text: string): void {
+  #act(text: string): void {
     if (this.over) return;
     this.texts.push(text);
     if (this.#session.step(text).kind === 'terminated') this.over = true;
@@ -65,18 +65,18 @@ export class Player {
     const [, joint] = action.shown;
     const whole = [verb, x, ...(y === undefined ? [] : [joint, y])].filter((part) => part !== undefined).join(' ');
     if (things.length > 0 && !this.#session.actions().includes(whole)) {
-      this.#say(`${verb} ${MORE}`);
-      if (things.length === 2) this.#say(`${verb} ${x} ${joint} ${MORE}`);
+      this.#act(`${verb} ${MORE}`);
+      if (things.length === 2) this.#act(`${verb} ${x} ${joint} ${MORE}`);
     }
-    this.#say(whole);
+    this.#act(whole);
     const choice = this.#session.simulator.choices.findIndex((meant) => things.every((thing, i) => thing === meant[i]));
-    if (choice >= 0) this.#say(`${choice}`);
+    if (choice >= 0) this.#act(`${choice}`);
   }
 
   /** Walks to a place by the shortest way, opening doors. */
   go(place: string): void {
     for (const door of this.#way(place)) {
-      const next = behind(door, this.place)!;
+      const next = findBehind(door, this.place)!;
       if (!door.portal!.open) this.do('open', door);
       this.do('go to', next);
     }
@@ -91,7 +91,7 @@ export class Player {
         return doors;
       }
       for (const door of room.portals) {
-        const next = door.kind.id === 'door' ? behind(door, room) : null;
+        const next = door.kind.id === 'door' ? findBehind(door, room) : null;
         if (next && !from.has(next)) from.set(next, { door, room });
       }
     }
@@ -123,7 +123,7 @@ export class Player {
   water(): { readonly pot: Thing; readonly water: Thing } {
     const pot = this.#pot();
     this.take(pot);
-    const sink = this.named('sink', 'kitchen');
+    const sink = this.findNamed('sink', 'kitchen');
     this.go('kitchen');
     this.do('move', pot, sink);
     this.do('activate', sink);

@@ -4,11 +4,11 @@ import { deferTicks, settleAll, tickWorld } from './deferral.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
-import { candidates, chooseNames, listed, plain } from './names.ts';
+import { candidates, chooseNames, listThings, plain } from './names.ts';
 import { match, type Nameable, nameable, optionText, type Reading } from './parser.ts';
 import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
-import { detailed } from './text.ts';
+import { describeDetails } from './text.ts';
 import { descendants, type Thing, World } from './thing.ts';
 import { fill } from './ticks.ts';
 import { availableActions, validActions } from './valid.ts';
@@ -104,7 +104,7 @@ export class Simulator implements Stage {
 
   /** Text of the agent's place. */
   look(): string {
-    return detailed(this.world.agent.parent!, this.world.agent.parent);
+    return describeDetails(this.world.agent.parent!, this.world.agent.parent);
   }
 
   /** Text of what the agent carries. */
@@ -161,7 +161,7 @@ export class Simulator implements Stage {
   }
 
   /** Number of ways in which a command can be understood now. */
-  understood(text: string): number {
+  countReadings(text: string): number {
     return this.#read(plain(text), this.reach()).length;
   }
 
@@ -244,7 +244,7 @@ export class Simulator implements Stage {
   /** Names of what is near, sorted; where they collide, choosing them draws random numbers. */
   objects(): string[] {
     const room = this.world.agent.parent!;
-    return chooseNames(listed(room, false), room, this.world.random).sort();
+    return chooseNames(listThings(room, false), room, this.world.random).sort();
   }
 
   /** Forms of the actions: `move OBJ to OBJ`. */
@@ -260,6 +260,6 @@ function waterPots(world: World): void {
 }
 
 /** Task by its name. */
-export function registered(name: string): Registered | undefined {
+export function findRegistered(name: string): Registered | undefined {
   return REGISTRY.get(name);
 }

@@ -8,7 +8,7 @@ import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Action } from './actions.ts';
 import { countPlain, type OwnSet, ownSet } from './names.ts';
 import type { Simulator } from './simulator.ts';
-import { behind } from './text.ts';
+import { findBehind } from './text.ts';
 import type { Thing } from './thing.ts';
 
 /** End of a text that is not yet a whole action. */
@@ -120,7 +120,7 @@ export class Stages {
   #ways(): string[] {
     const room = this.#simulator.world.agent.parent!;
     return room.portals.flatMap((door) => {
-      const place = behind(door, room);
+      const place = findBehind(door, room);
       if (door.kind.id !== 'door' || !place) return [];
       const name = this.nameOf(door.portal!.open ? place : door);
       return name === undefined ? [] : [`${door.portal!.open ? 'go to' : 'open'} ${name}`];

@@ -90,7 +90,7 @@ function blocksOf(rows: typeof ORDER): Block[] {
   });
 }
 
-function listed(text: string): number[] {
+function parseIndices(text: string): number[] {
   return text
     .trim()
     .split(/\s+/)
@@ -132,8 +132,8 @@ function table(
  * part of its test list that is not in it.
  */
 function agentGymTasks(): SciWorldTasks {
-  const test = listed(TEST);
-  const all = listed(TRAIN);
+  const test = parseIndices(TEST);
+  const all = parseIndices(TRAIN);
   const [tested, trained] = [new Set(test), new Set(all)];
   const train = all.filter((index) => !tested.has(index));
   const unseen = test.filter((index) => !trained.has(index));

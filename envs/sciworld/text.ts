@@ -1,10 +1,10 @@
 /** Texts of things: names, cursory and detailed descriptions, lists. */
-import { shown } from './genes.ts';
+import { describeTrait } from './genes.ts';
 import { stageName } from './life-tables.ts';
 import type { Form, Thing } from './thing.ts';
 
 /** Name as told, with what fire did to it; animals by their stage, planes with letter and surface. */
-export function describedName(thing: Thing): string {
+export function describeName(thing: Thing): string {
   let name = thing.name;
   if (thing.kind.form === 'animal' || thing.kind.form === 'bee')
     name = stageName(thing.life!.species, thing.life!.stage);
@@ -19,7 +19,7 @@ export function describedName(thing: Thing): string {
 /** Thing of this raw or described name; for goals, only life, planes and matter are described otherwise than named. */
 export function isNamed(thing: Thing, name: string): boolean {
   if (thing.name === name) return true;
-  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
+  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describeName(thing) === name;
 }
 
 function planeName(thing: Thing): string {
@@ -33,12 +33,12 @@ export function cursory(thing: Thing, viewer: Thing | null): string {
 }
 
 /** Long text, as told when looked at. */
-export function detailed(thing: Thing, viewer: Thing | null): string {
+export function describeDetails(thing: Thing, viewer: Thing | null): string {
   return TEXTS[thing.kind.form](thing, true, viewer);
 }
 
 /** Things in the order of lists: by name, then id; hidden ones are left out. */
-function sorted(things: readonly Thing[]): Thing[] {
+function sortThings(things: readonly Thing[]): Thing[] {
   const out: Thing[] = [];
   for (const thing of things) if (!thing.hidden) out.push(thing);
   return out.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id - b.id));
@@ -46,13 +46,13 @@ function sorted(things: readonly Thing[]): Thing[] {
 
 /** "a, b, c", or "nothing". */
 function inline(things: readonly Thing[], viewer: Thing | null): string {
-  const texts = sorted(things).map((thing) => cursory(thing, viewer));
+  const texts = sortThings(things).map((thing) => cursory(thing, viewer));
   return texts.length === 0 ? 'nothing' : texts.join(', ');
 }
 
 /** One line a thing, each after a tab. */
 export function lines(things: readonly Thing[], viewer: Thing | null, long = false): string {
-  const texts = sorted(things).map((thing) => (long ? detailed(thing, viewer) : cursory(thing, viewer)));
+  const texts = sortThings(things).map((thing) => (long ? describeDetails(thing, viewer) : cursory(thing, viewer)));
   return texts.length === 0 ? '\tnothing' : texts.map((text) => `\t${text}\n`).join('');
 }
 
@@ -82,7 +82,7 @@ function contacts(thing: Thing): string {
 }
 
 /** Place behind a door, seen from `viewer` or from something in which `viewer` is. */
-export function behind(portal: Thing, viewer: Thing | null): Thing | null {
+export function findBehind(portal: Thing, viewer: Thing | null): Thing | null {
   const { from, to } = portal.portal!;
   if (!viewer) return null;
   if (viewer === from) return to;
@@ -113,17 +113,17 @@ export function seedTraits(thing: Thing): string {
   const genes = thing.life!.genes;
   if (!genes) return '';
   return ['seed shape', 'seed color']
-    .map((trait) => shown(genes, trait))
+    .map((trait) => describeTrait(genes, trait))
     .filter((text) => text !== '')
     .join(' ');
 }
 
 /** Traits of a grown plant that can be seen: height ("tall height") and leaves ("medium pointed leaves"). */
-export function grownTraits(thing: Thing): { height: string; leaves: string } {
+export function describeGrownTraits(thing: Thing): { height: string; leaves: string } {
   const genes = thing.life!.genes;
   if (!genes) return { height: '', leaves: '' };
-  const height = shown(genes, 'plant height');
-  const leaves = ['leaf size', 'leaf shape'].map((trait) => shown(genes, trait)).filter((text) => text !== '');
+  const height = describeTrait(genes, 'plant height');
+  const leaves = ['leaf size', 'leaf shape'].map((trait) => describeTrait(genes, trait)).filter((text) => text !== '');
   return { height: height && `${height} height`, leaves: leaves.length > 0 ? `${leaves.join(' ')} leaves` : '' };
 }
 
@@ -139,7 +139,7 @@ function plantText(thing: Thing): string {
   if (life.stage === 'seed') return seedText(thing, name);
   let text = `a ${name} in the ${life.stage} stage`;
   if (isGrown(thing)) {
-    const { height, leaves } = grownTraits(thing);
+    const { height, leaves } = describeGrownTraits(thing);
     if (height) text += ` with a ${height}${leaves && ` and ${leaves}`}`;
     else if (leaves) text += ` with ${leaves}`;
   }
@@ -157,14 +157,14 @@ function seedText(thing: Thing, name: string): string {
 
 function flowerText(thing: Thing, long: boolean): string {
   const genes = thing.bloom!.plant.life!.genes;
-  const traits = genes ? `${shown(genes, 'flower size')} ${shown(genes, 'flower color')}` : '';
+  const traits = genes ? `${describeTrait(genes, 'flower size')} ${describeTrait(genes, 'flower color')}` : '';
   const wilting = thing.bloom!.step > 0 ? 'wilting' : '';
-  const text = `a ${wilting} ${traits} ${describedName(thing)}`.replace(/ +/g, ' ');
-  return long ? `${text}. Inside the ${describedName(thing)} is: [${inline(thing.contents, thing)}]` : text;
+  const text = `a ${wilting} ${traits} ${describeName(thing)}`.replace(/ +/g, ' ');
+  return long ? `${text}. Inside the ${describeName(thing)} is: [${inline(thing.contents, thing)}]` : text;
 }
 
 function planeText(thing: Thing): string {
-  const text = `an ${describedName(thing)}`;
+  const text = `an ${describeName(thing)}`;
   const on = thing.visible();
   if (on.length === 0) return text;
   const parts = on.map((block) => {
@@ -175,13 +175,13 @@ function planeText(thing: Thing): string {
         : height <= 0
           ? 'at the bottom of the plane'
           : `approximately ${((1 - height) * 100).toFixed(0)}% down the plane`;
-    return `a ${describedName(block)} ${where}`;
+    return `a ${describeName(block)} ${where}`;
   });
   return `${text}, with:  ${parts.join(', ')}`;
 }
 
 function cupboardText(thing: Thing, long: boolean, head: string): string {
-  const name = describedName(thing);
+  const name = describeName(thing);
   if (!thing.isOpen) return `${head}. The ${name} door is closed. `;
   const inside = long ? `\n${lines(thing.contents, thing)}` : `${inline(thing.contents, thing)}.`;
   return `${head}. The ${name} door is open. In the ${name} is: ${inside}`;
@@ -192,81 +192,81 @@ const on = (thing: Thing) => (thing.device!.on ? 'on' : 'off');
 /** One function a form. */
 const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) => string> = {
   room: (t) =>
-    `This room is called the ${describedName(t)}. In it, you see: \n${lines(t.contents, t)}You also see:\n${doors(t)}`,
+    `This room is called the ${describeName(t)}. In it, you see: \n${lines(t.contents, t)}You also see:\n${doors(t)}`,
   outside: (t) =>
-    `This outside location is called the ${describedName(t)}. Here you see: \n${lines(t.contents, t)}You also see:\n${doors(t)}`,
-  universe: (t) => `A ${describedName(t)}. In this Universe, you see: \n${lines(holdings(t), t)}`,
+    `This outside location is called the ${describeName(t)}. Here you see: \n${lines(t.contents, t)}You also see:\n${doors(t)}`,
+  universe: (t) => `A ${describeName(t)}. In this Universe, you see: \n${lines(holdings(t), t)}`,
   agent: () => 'the agent',
-  holding: (t) => `a ${describedName(t)} (containing ${inline(holdings(t), t)})`,
-  seat: (t) => `a ${describedName(t)}. On the ${describedName(t)} is: ${inline(t.contents, t)}.`,
+  holding: (t) => `a ${describeName(t)} (containing ${inline(holdings(t), t)})`,
+  seat: (t) => `a ${describeName(t)}. On the ${describeName(t)} is: ${inline(t.contents, t)}.`,
   table: (t, long) => {
-    const name = describedName(t);
+    const name = describeName(t);
     return `a ${name}. On the ${name} is: ${long ? `\n${lines(t.contents, t)}` : `${inline(t.contents, t)}.`}`;
   },
-  cupboard: (t, long) => cupboardText(t, long, `a ${describedName(t)}`),
+  cupboard: (t, long) => cupboardText(t, long, `a ${describeName(t)}`),
   drawer: (t, long) => {
-    const name = describedName(t);
+    const name = describeName(t);
     if (!long) return `a ${name}`;
     return t.isOpen ? `a ${name}. In the ${name} is: \n${lines(t.contents, t)}` : `a ${name}.  The drawer is closed.`;
   },
-  cooler: (t, long) => cupboardText(t, long, `a ${describedName(t)}${t.device!.on ? '' : ', which is turned off'}`),
+  cooler: (t, long) => cupboardText(t, long, `a ${describeName(t)}${t.device!.on ? '' : ', which is turned off'}`),
   stove: (t) => `a ${t.name}, which is turned ${on(t)}. On the ${t.name} is: ${inline(t.contents, t)}.`,
-  oven: (t, long) => cupboardText(t, long, `a ${describedName(t)}, which is turned ${on(t)}`),
+  oven: (t, long) => cupboardText(t, long, `a ${describeName(t)}, which is turned ${on(t)}`),
   sink: (t, long) => {
-    const name = describedName(t);
+    const name = describeName(t);
     const text = `a ${name}, which is turned ${on(t)}. In the ${name} is: ${inline(t.contents, t)}.`;
     if (!long) return text;
     return t.portals.reduce((s, p) => `${s} The ${p.name} is ${p.portal!.open ? 'open' : 'closed'}.`, text);
   },
   toilet: (t) => {
-    const name = describedName(t);
+    const name = describeName(t);
     return `a ${name}${t.device!.on ? ', which is flushing' : ''}. In the ${name} is: ${inline(holdings(t), t)}.`;
   },
-  switchable: (t) => `a ${describedName(t)}, which is turned ${on(t)}`,
-  electric: (t, long) => `a ${describedName(t)}, which is ${on(t)}${long ? `. ${contacts(t)}` : ''}`,
-  battery: (t, long) => `a ${describedName(t)}${long ? `. ${contacts(t)}` : ''}`,
-  wire: (t, long) => `a ${describedName(t)}${long ? contacts(t) : ''}`,
+  switchable: (t) => `a ${describeName(t)}, which is turned ${on(t)}`,
+  electric: (t, long) => `a ${describeName(t)}, which is ${on(t)}${long ? `. ${contacts(t)}` : ''}`,
+  battery: (t, long) => `a ${describeName(t)}${long ? `. ${contacts(t)}` : ''}`,
+  wire: (t, long) => `a ${describeName(t)}${long ? contacts(t) : ''}`,
   terminal: (t, long) => {
-    const on = `a ${describedName(t)} on ${describedName(t.contact!.owner)}`;
-    return long ? `a ${describedName(t)}.  it is connected to: ${connection(t)}. ` : on;
+    const on = `a ${describeName(t)} on ${describeName(t.contact!.owner)}`;
+    return long ? `a ${describeName(t)}.  it is connected to: ${connection(t)}. ` : on;
   },
   door: (t, _long, viewer) => {
     const state = `(that is ${t.portal!.open ? 'open' : 'closed'})`;
-    const to = behind(t, viewer);
+    const to = findBehind(t, viewer);
     if (to) return `A ${t.name} to the ${to.name} ${state}`;
     return `A ${t.name} that connects the ${t.portal!.from.name} to the ${t.portal!.to.name} ${state}`;
   },
   drain: (t) => `A drain, which is ${t.portal!.open ? 'open' : 'closed'}`,
   stopwatch: (t, long) =>
-    `a ${describedName(t)}, which is ${t.device!.on ? 'activated' : 'deactivated'}. ${long ? `The time reads ${t.count} ticks.` : ''}`,
+    `a ${describeName(t)}, which is ${t.device!.on ? 'activated' : 'deactivated'}. ${long ? `The time reads ${t.count} ticks.` : ''}`,
   thermometer: (t) =>
-    `a ${describedName(t)}, currently reading a temperature of ${degrees(t.matter!.temperature)} degrees celsius`,
+    `a ${describeName(t)}, currently reading a temperature of ${degrees(t.matter!.temperature)} degrees celsius`,
   picture: (t, long) =>
     long
-      ? `a ${describedName(t)} of ${t.print!.title}.  The artist is listed as ${t.print!.author}. `
-      : `a ${describedName(t)}`,
+      ? `a ${describeName(t)} of ${t.print!.title}.  The artist is listed as ${t.print!.author}. `
+      : `a ${describeName(t)}`,
   document: (t) => {
     const { title = '', author = '' } = t.print ?? {};
-    if (title) return `A ${describedName(t)} titled ${title}${author && ` by ${author}`}`;
-    return t.kind.id === 'paper' ? `A blank ${describedName(t)}` : `A ${describedName(t)}`;
+    if (title) return `A ${describeName(t)} titled ${title}${author && ` by ${author}`}`;
+    return t.kind.id === 'paper' ? `A blank ${describeName(t)}` : `A ${describeName(t)}`;
   },
-  substance: (t) => `a substance called ${describedName(t)}`,
-  a: (t) => `a ${describedName(t)}`,
-  an: (t) => `an ${describedName(t)}`,
-  A: (t) => `A ${describedName(t)}`,
-  the: (t) => `the ${describedName(t)}`,
-  bare: (t) => describedName(t),
+  substance: (t) => `a substance called ${describeName(t)}`,
+  a: (t) => `a ${describeName(t)}`,
+  an: (t) => `an ${describeName(t)}`,
+  A: (t) => `A ${describeName(t)}`,
+  the: (t) => `the ${describeName(t)}`,
+  bare: (t) => describeName(t),
   name: (t) => t.name,
-  white: (t) => `a white ${describedName(t)}`,
-  colored: (t) => `a ${t.kind.color} ${describedName(t)}`,
-  animal: (t) => `a ${describedName(t)}${t.life!.sickly ? ' (that looks unwell)' : ''}`,
+  white: (t) => `a white ${describeName(t)}`,
+  colored: (t) => `a ${t.kind.color} ${describeName(t)}`,
+  animal: (t) => `a ${describeName(t)}${t.life!.sickly ? ' (that looks unwell)' : ''}`,
   bee: (t, long) => {
-    if (t.life!.dead) return `a dead ${describedName(t)}`;
+    if (t.life!.dead) return `a dead ${describeName(t)}`;
     const pollen = long && t.has('pollen') ? ', that is covered in pollen' : '';
-    return `a ${describedName(t)}${pollen}`;
+    return `a ${describeName(t)}${pollen}`;
   },
   plant: (t) => plantText(t),
   flower: (t, long) => flowerText(t, long),
-  pollen: (t, long) => (long ? `${t.bloom!.species}${describedName(t)}` : describedName(t)),
+  pollen: (t, long) => (long ? `${t.bloom!.species}${describeName(t)}` : describeName(t)),
   plane: (t) => planeText(t),
 };

@@ -241,7 +241,7 @@ export class Thing {
   /** Tick this thing has had its turn in. */
   ticked = -1;
   /** Places: ticks that have been put off (`deferral.ts`); −1 where they are taken as they come. */
-  owed = -1;
+  deferredTicks = -1;
   moveable: boolean;
   edible: boolean;
   matter: Substance | null;
@@ -283,11 +283,11 @@ export class Thing {
   set name(name: string) {
     if (name === this.#name) return;
     this.#name = name;
-    this.renamed();
+    this.forgetNames();
   }
 
   /** Forgets the names that depend on this thing's name, fire, stage of life or contents; one of these has changed. */
-  renamed(): void {
+  forgetNames(): void {
     this.changes.count++;
     this.known = null;
     if (this.terminals) for (const terminal of this.terminals) terminal.known = null;
@@ -335,7 +335,7 @@ function device(kind: Kind['device']): Device | null {
 }
 
 /** The list with `thing` among it by ascending id, once. */
-export function inserted(list: readonly Thing[], thing: Thing): readonly Thing[] {
+export function insertById(list: readonly Thing[], thing: Thing): readonly Thing[] {
   let at = list.length;
   while (at > 0 && list[at - 1]!.id > thing.id) at--;
   if (at > 0 && list[at - 1] === thing) return list;
@@ -384,7 +384,7 @@ export class World {
       contact.hidden = hidden;
       contact.contact = { owner, connection: null, volts: null };
       contact.parent = owner;
-      owner.contents = inserted(owner.contents, contact);
+      owner.contents = insertById(owner.contents, contact);
       return contact;
     });
     owner.terminals = [made[0]!, made[1]!];
@@ -395,7 +395,7 @@ export class World {
     if (thing === into) return;
     this.settle(into);
     this.take(thing);
-    into.contents = inserted(into.contents, thing);
+    into.contents = insertById(into.contents, thing);
     into.known = null;
     thing.parent = into;
     this.changes.count++;

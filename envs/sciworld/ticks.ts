@@ -1,7 +1,7 @@
 /** Ticks of the world: every thing's own behaviour, then heat, change of state and circuits, then its contents. */
 import { conduct } from './electricity.ts';
 import { burn, changeState, exchange, source } from './heat.ts';
-import { allKinds, kind } from './kinds.ts';
+import { kind, listKinds } from './kinds.ts';
 import { tickAnimal, tickBee, tickFlower, tickPlant } from './life.ts';
 import { GAS, LIQUID, type Substance } from './materials.ts';
 import type { Thing, World } from './thing.ts';
@@ -56,7 +56,7 @@ const DOINGS: Readonly<Record<string, Doing>> = {
   'inclined plane': slide,
 };
 /** The same by the kind's index: things ask it every tick. */
-const OWN: readonly (Doing | null)[] = allKinds().map(({ id }) => DOINGS[id] ?? null);
+const OWN: readonly (Doing | null)[] = listKinds().map(({ id }) => DOINGS[id] ?? null);
 
 function fillSink(thing: Thing, world: World): void {
   if (!thing.device!.on) return;

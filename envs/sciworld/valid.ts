@@ -1,6 +1,6 @@
 /** Valid actions, as the original computes their list. */
 import { ACTIONS, type Action, type Stage } from './actions.ts';
-import { chooseNames, drawNames, listed } from './names.ts';
+import { chooseNames, drawNames, listThings } from './names.ts';
 import type { Thing } from './thing.ts';
 
 /**
@@ -11,9 +11,9 @@ import type { Thing } from './thing.ts';
 export function validActions(stage: Stage, actions: readonly Action[]): () => string[] {
   const { world } = stage;
   const room = world.agent.parent!;
-  const near = listed(room, false);
+  const near = listThings(room, false);
   const names = chooseNames(near, room, world.random);
-  const everything = listed(world.universe, true);
+  const everything = listThings(world.universe, true);
   if (!actions.some(({ when }) => when === 'teleport')) {
     drawNames(everything, room, world.random, world.census);
     return () => new List(stage, actions, { near, names, everything, farNames: [] }).texts();

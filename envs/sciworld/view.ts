@@ -12,7 +12,7 @@
 import { append } from '../../src/core/extremes.ts';
 import type { AppendView, Rendered, SeenTurn } from '../../src/core/view.ts';
 import { ACTIONS } from './actions.ts';
-import { after, begin, type Memory, showsTarget, targetPart } from './memory.ts';
+import { begin, type Memory, showsTarget, targetPart, updateMemory } from './memory.ts';
 import { plain } from './names.ts';
 import { BACK, MORE } from './stages.ts';
 import { LEXICON, WORDS } from './vocabulary.ts';
@@ -32,7 +32,7 @@ export const view: AppendView<Memory> = {
   mode: 'append',
   lexicon: LEXICON,
   words: [...known, MORE],
-  track: { begin, after },
+  track: { begin, reduce: updateMemory },
   prompt: (first) => renderPrompt(begin(first)),
   turn: renderTurn,
   candidate,
@@ -45,7 +45,7 @@ function words(text: string): string {
 }
 
 /** A thing's name by the part it has in the task, else in words. */
-function named(name: string, { asked, needed }: Memory): string {
+function nameThing(name: string, { asked, needed }: Memory): string {
   const bare = plain(name);
   const box = asked.boxes.find((one) => bare.startsWith(plain(one.name)));
   if (box) return box.means === 'box' ? 'box' : `box ${box.means}`;
@@ -104,8 +104,8 @@ function candidate(action: string, memory: Memory): string {
   if (action === BACK) return BACK;
   const parts = cutOf(action);
   const place = placeOf(parts);
-  if (place !== undefined) return [parts.verb, toldPlace(place, memory)].join(' ');
-  const told = parts.names.map((name) => named(name, memory));
+  if (place !== undefined) return [parts.verb, describePlace(place, memory)].join(' ');
+  const told = parts.names.map((name) => nameThing(name, memory));
   const [first] = parts.names;
   if (first !== undefined && memory.held.some((name) => plain(name) === plain(first))) told.push('held');
   if (told.some((name) => name.startsWith('box '))) told.push(readings(memory));
@@ -113,7 +113,7 @@ function candidate(action: string, memory: Memory): string {
   return [words(parts.verb), ...told].filter((text) => text !== '').join(' ');
 }
 
-function toldPlace(place: string, { asked, visited }: Memory): string {
+function describePlace(place: string, { asked, visited }: Memory): string {
   const roles = [place === asked.place ? 'place' : '', place === asked.boxPlace ? 'boxes' : ''];
   return [words(place), ...roles, visited.includes(place) ? 'visited' : 'new'].filter((text) => text !== '').join(' ');
 }
@@ -141,7 +141,7 @@ function renderPrompt(memory: Memory): Rendered {
   if (asked.place !== '') put('place', `place ${words(asked.place)}`);
   if (asked.boxPlace !== '') put('boxes', `boxes ${words(asked.boxPlace)}`);
   put('here', `here ${words(memory.place)}`);
-  put('see', seenText(memory));
+  put('see', describeSeen(memory));
   return {
     segments,
     focus: words(asked.goal),
@@ -156,28 +156,28 @@ function renderPrompt(memory: Memory): Rendered {
 }
 
 /** Things of the last look, those with a part in the task first. */
-function seenText(memory: Memory): string {
+function describeSeen(memory: Memory): string {
   const { asked, seen, look } = memory;
   if (seen.length === 0) return '';
   const roles = showsTarget(asked, look) ? ['target'] : [];
   for (const { name, means } of asked.boxes)
     if (look.includes(name)) roles.push(means === 'box' ? 'box' : `box ${means}`);
-  const others = seen.filter((name) => name !== 'agent' && name !== 'air' && !roles.includes(named(name, memory)));
-  return ['see', ...roles, ...others.slice(0, MAX_SEEN).map((name) => named(name, memory))].join(' ');
+  const others = seen.filter((name) => name !== 'agent' && name !== 'air' && !roles.includes(nameThing(name, memory)));
+  return ['see', ...roles, ...others.slice(0, MAX_SEEN).map((name) => nameThing(name, memory))].join(' ');
 }
 
 function renderTurn({ action, observation }: SeenTurn, memory: Memory): string {
   const parts = cutOf(action);
-  const told = parts.names.slice(0, 2).map((name) => named(name, memory));
+  const told = parts.names.slice(0, 2).map((name) => nameThing(name, memory));
   const place = placeOf(parts);
   const said = [words(parts.verb), ...(place === undefined ? told : [words(place)])].filter((text) => text !== '');
   const texts = [...said, memory.outcome];
-  if (/^This (?:room|outside)/.test(observation)) texts.push(seenText(memory));
+  if (/^This (?:room|outside)/.test(observation)) texts.push(describeSeen(memory));
   else if (/measures a temperature/.test(observation)) texts.push(readings(memory));
   else if (/you need to mix/.test(observation)) append(texts, ['needed', ...memory.needed.map(words)]);
   texts.push(memory.power === '' ? '' : memory.power, 'at', words(memory.place));
   if (memory.held.length > 0)
-    append(texts, ['held', ...memory.held.slice(-MAX_HELD).map((name) => named(name, memory))]);
-  if (memory.focus !== '') texts.push('focus', named(memory.focus, memory));
+    append(texts, ['held', ...memory.held.slice(-MAX_HELD).map((name) => nameThing(name, memory))]);
+  if (memory.focus !== '') texts.push('focus', nameThing(memory.focus, memory));
   return ` ${texts.filter((text) => text !== '').join(' ')}`;
 }

@@ -1,6 +1,6 @@
 /** Words of the world, for the local policy's tokens: verbs, places, things, materials, species and stages. */
 import { ACTIONS } from './actions.ts';
-import { allKinds } from './kinds.ts';
+import { listKinds } from './kinds.ts';
 import { ANIMALS, TRAITS } from './life-tables.ts';
 import { MATERIALS } from './materials.ts';
 import { BOOKS, PICTURES } from './prints.ts';
@@ -24,7 +24,7 @@ function clean(text: string): string {
 export const LEXICON: readonly string[] = [
   ...new Set(
     [
-      ...allKinds().flatMap(({ id, name, references }) => [id, name, ...references]),
+      ...listKinds().flatMap(({ id, name, references }) => [id, name, ...references]),
       ...[...MATERIALS.values()].map(({ substance }) => substance),
       ...Object.keys(ANIMALS),
       ...ACTIONS.map(({ shown }) => shown[0]!),
@@ -39,7 +39,7 @@ export const WORDS: readonly string[] = [
   ...new Set(
     [
       ...LEXICON,
-      ...allKinds().flatMap(({ id, name, references }) => [id, name, ...references]),
+      ...listKinds().flatMap(({ id, name, references }) => [id, name, ...references]),
       ...[...MATERIALS.values()].flatMap(({ substance, names, color }) => [substance, color, ...(names ?? [])]),
       ...Object.entries(ANIMALS).flatMap(([species, { stages, names }]) => [
         species,

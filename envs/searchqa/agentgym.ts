@@ -45,13 +45,13 @@ export const agentgym: AgentGymDialect = {
     create: { id: 0 },
     reset: (id, index) => ({ env_idx: id, id: index }),
     first: (answer) => (typeof answer === 'string' ? answer : undefined),
-    stepped: ({ observation, reward, done }) => ({
+    readStep: ({ observation, reward, done }) => ({
       observation: observation as string,
       score: reward as number,
       done: done as boolean,
     }),
     score: 'step',
-    solved: (score) => score > 0,
+    isSolved: (score) => score > 0,
     tasks: tableOf(AGENTGYM_RUNS),
     rewardRange: [0, 1],
   },

@@ -16,14 +16,14 @@ export class Comparison {
 
   /** Checks equality as JSON, with numbers within 1e-9 (or `within`). */
   check(where: string, what: string, got: unknown, expected: unknown, within = 1e-9): void {
-    if (!same(got, expected, within)) this.#report({ where, what, expected, got });
+    if (!equalWithin(got, expected, within)) this.#report({ where, what, expected, got });
   }
 }
 
-function same(a: unknown, b: unknown, within: number): boolean {
+function equalWithin(a: unknown, b: unknown, within: number): boolean {
   if (typeof a === 'number' && typeof b === 'number') return Math.abs(a - b) <= within;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b;
   const [left, right] = [Object.keys(a), Object.keys(b)];
   if (Array.isArray(a) !== Array.isArray(b) || left.length !== right.length) return false;
-  return left.every((key) => Object.hasOwn(b, key) && same((a as Json)[key], (b as Json)[key], within));
+  return left.every((key) => Object.hasOwn(b, key) && equalWithin((a as Json)[key], (b as Json)[key], within));
 }

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { MOST_DATA, readBounded } from '../../src/core/bounded-file.ts';
+import { MAX_DATA_BYTES, readBounded } from '../../src/core/bounded-file.ts';
 import { messageOf, UserError } from '../../src/core/errors.ts';
 import type { DataFiles } from './options.ts';
 import { type Question, type Questions, runOf, type SetRun, tableOf } from './questions.ts';
@@ -47,7 +47,7 @@ export function fileQuestions(files: DataFiles, train: readonly string[] | undef
 function readRows(file: string): Row[] {
   let values: readonly unknown[];
   try {
-    values = /\.parquet$/.test(file) ? parquetRows(file) : jsonRows(readBounded(file, MOST_DATA));
+    values = /\.parquet$/.test(file) ? parquetRows(file) : jsonRows(readBounded(file, MAX_DATA_BYTES));
   } catch (thrown) {
     const why =
       messageOf(thrown)
@@ -64,7 +64,7 @@ function readRows(file: string): Row[] {
 
 function jsonRows(bytes: Buffer): unknown[] {
   const text = (
-    bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes, { maxOutputLength: MOST_DATA }) : bytes
+    bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes, { maxOutputLength: MAX_DATA_BYTES }) : bytes
   ).toString('utf8');
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.map((line, i) => {

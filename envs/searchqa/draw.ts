@@ -22,7 +22,7 @@ export const draw: Draw = (task, first, turns, options) => {
   for (const { action, observation } of turns) {
     const command = parse(action);
     if (command?.type === 'search')
-      append(lines, [`search: ${command.content}`, ...found(command.content, observation)]);
+      append(lines, [`search: ${command.content}`, ...drawFound(command.content, observation)]);
     else if (command) {
       const isRight = observation === RIGHT || exactMatch(command.content, gold);
       answers.push({ name: command.content, mark: isRight ? 'good' : 'bad' });
@@ -31,7 +31,7 @@ export const draw: Draw = (task, first, turns, options) => {
   }
   // The right answers stand there once it is over: whoever plays is not told before.
   if (isOver) for (const name of gold) answers.push({ name, mark: 'goal' });
-  const read: TextPanel = { kind: 'text', title: 'Searches', lines: bounded(lines) };
+  const read: TextPanel = { kind: 'text', title: 'Searches', lines: boundLines(lines) };
   const asked: TextPanel = { kind: 'text', title: 'Question', lines: [question] };
   const given: ListPanel = { kind: 'list', title: 'Answers', items: answers };
   return { panels: [asked, read, given] };
@@ -67,18 +67,18 @@ function questionsOf(options: EnvOptions): Questions | undefined {
 }
 
 /** A line a passage; words of the query stand between asterisks. */
-function found(query: string, observation: string): string[] {
+function drawFound(query: string, observation: string): string[] {
   const asked = new Set(words(query));
-  const marked = (text: string) =>
+  const markWords = (text: string) =>
     text.replace(/[\p{L}\p{M}\p{N}]+/gu, (word) => (asked.has(normalize(word)) ? `*${word}*` : word));
-  return readPassages(observation).map(({ title, text }, i) => `  ${i + 1} ${title}: ${marked(text)}`);
+  return readPassages(observation).map(({ title, text }, i) => `  ${i + 1} ${title}: ${markWords(text)}`);
 }
 
 function words(text: string): string[] {
   return (text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map(normalize);
 }
 
-function bounded(lines: readonly string[]): readonly string[] {
+function boundLines(lines: readonly string[]): readonly string[] {
   if (lines.length <= MAX_LINES) return lines;
   return [`… ${lines.length - MAX_LINES + 1} lines before`, ...lines.slice(1 - MAX_LINES)];
 }

@@ -10,7 +10,7 @@ import {
 import type { Task, TaskTable } from '../../src/core/task.ts';
 import type { Hit, Retriever } from '../../src/retrieval/retriever.ts';
 import { listActions, type Memory, remember, startMemory } from './actions.ts';
-import { type Command, cutAtAction, extractAnswer, parse, withoutThoughts } from './grammar.ts';
+import { type Command, cutAtAction, extractAnswer, parse, stripThoughts } from './grammar.ts';
 import type { Rules } from './options.ts';
 import type { Question, Questions } from './questions.ts';
 import { exactMatch, formatScore, subMatch, tokenOverlap } from './scoring.ts';
@@ -91,9 +91,9 @@ export class SearchSession implements Session {
     if (this.#over && !this.#original) return terminated(text.OVER, 0);
     const { dialect, ignoreThink } = this.#rules;
     const response = dialect === 'search-r1' ? cutAtAction(action) : action;
-    const read = ignoreThink ? withoutThoughts(response) : response;
+    const read = ignoreThink ? stripThoughts(response) : response;
     const command = parse(read);
-    this.#say(response);
+    this.#append(response);
     if (command?.type === 'answer') return this.#answer(command, read);
     if (command && (this.#original || command.content !== '')) return this.#search(command.content);
     return this.#reply(text.invalid(dialect));
@@ -108,10 +108,12 @@ export class SearchSession implements Session {
 
   #search(query: string): MaybePromise<EnvStep> {
     const hits = this.#retriever.search(query, this.#original ? ORIGINAL_TOPK : this.#rules.topk);
-    return hits instanceof Promise ? hits.then((found) => this.#found(query, found)) : this.#found(query, hits);
+    return hits instanceof Promise
+      ? hits.then((found) => this.#answerSearch(query, found))
+      : this.#answerSearch(query, hits);
   }
 
-  #found(query: string, hits: readonly Hit[]): EnvStep {
+  #answerSearch(query: string, hits: readonly Hit[]): EnvStep {
     const { dialect, passageChars } = this.#rules;
     const contents = hits.map(({ document }) => document.contents);
     const shown = this.#original ? contents : contents.map((passage) => text.tame(passage, passageChars));
@@ -145,12 +147,12 @@ export class SearchSession implements Session {
     return (reward === 'sub-em' ? subMatch : exactMatch)(answer, answers) ? 1 : 0;
   }
 
-  #say(response: string): void {
+  #append(response: string): void {
     if (this.#rules.format) this.#said += response;
   }
 
   #reply(observation: string): EnvStep {
-    this.#say(observation);
+    this.#append(observation);
     return mid(observation);
   }
 

@@ -68,7 +68,7 @@ export function cutAtAction(text: string): string {
 }
 
 /** Text without its closed `<think>…</think>` blocks. */
-export function withoutThoughts(text: string): string {
+export function stripThoughts(text: string): string {
   let rest = '';
   let from = 0;
   for (let block = blockAt(text, 'think'); block; block = blockAt(text, 'think', from)) {

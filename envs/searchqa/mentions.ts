@@ -19,7 +19,7 @@ export function cutAtMentions(text: string): string[] {
   const pieces: string[] = [];
   let from = 0;
   for (const { 0: run, index } of text.matchAll(MENTION)) {
-    const mention = LOWER.test(run) ? (LIST_WORDS.has(run) ? run : '') : withoutStarters(run);
+    const mention = LOWER.test(run) ? (LIST_WORDS.has(run) ? run : '') : stripStarters(run);
     if (mention === '') continue;
     const end = index + run.length;
     pieces.push(text.slice(from, end - mention.length), mention);
@@ -30,7 +30,7 @@ export function cutAtMentions(text: string): string[] {
 }
 
 /** Name at the end of a run of capitalised words. */
-function withoutStarters(run: string): string {
+function stripStarters(run: string): string {
   let mention = run;
   for (let blank = mention.indexOf(' '); STARTERS.has(blank < 0 ? mention : mention.slice(0, blank)); ) {
     mention = blank < 0 ? '' : mention.slice(blank + 1).replace(/^of /, '');

@@ -14,7 +14,7 @@ export function createOracle(options: EnvOptions = {}): Oracle {
   return ({ index }) => {
     if (data) return () => undefined;
     wiki ??= openWiki(world);
-    const { searches, answers } = wiki.made(index);
+    const { searches, answers } = wiki.makeQuestion(index);
     const actions = [
       ...searches.map((content) => print({ type: 'search', content })),
       print({ type: 'answer', content: answers[0]! }),

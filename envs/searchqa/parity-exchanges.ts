@@ -164,7 +164,7 @@ async function replayServer(
   for (const [i, row] of rows.entries()) {
     if (row.path === '/step' && row.status === 200) to.steps++;
     const where = `exchange ${i + 1}: ${row.method} ${row.path} ${JSON.stringify(row.body)}`;
-    compareAnswer(where, await server.handle(recordedRequest(row, (body) => body)), row, to);
+    compareAnswer(where, await server.handle(createRecordedRequest(row, (body) => body)), row, to);
   }
   await server.close();
 }
@@ -185,9 +185,9 @@ async function replayEpisodes(
     const rewards: unknown[] = [];
     for (const [i, exchange] of (row.exchanges as Json[]).entries()) {
       const where = `episode ${row.episode} (${row.agent}), exchange ${i + 1}: ${exchange.method} ${exchange.path}`;
-      const named = (body: Json) => ('env_idx' in body ? { ...body, env_idx: ours.get(body.env_idx) } : body);
+      const renameIndices = (body: Json) => ('env_idx' in body ? { ...body, env_idx: ours.get(body.env_idx) } : body);
       const path = (exchange.path as string).replace(/env_idx=(\d+)/, (_, id) => `env_idx=${ours.get(Number(id))}`);
-      const answer = await server.handle(recordedRequest({ ...exchange, path }, named));
+      const answer = await server.handle(createRecordedRequest({ ...exchange, path }, renameIndices));
       if (exchange.path === '/create') {
         ours.set(exchange.response, JSON.parse(answer.body));
         to.check(where, 'status', answer.status, exchange.status);
@@ -204,7 +204,7 @@ async function replayEpisodes(
   for (const server of Object.values(servers)) await server.close();
 }
 
-function recordedRequest({ method, path, body }: Json, named: (body: Json) => Json): RecordedRequest {
+function createRecordedRequest({ method, path, body }: Json, named: (body: Json) => Json): RecordedRequest {
   const request = { method: method as string, path: path as string };
   if (body === null) return request;
   const raw = (body as Json)._raw as string | undefined;

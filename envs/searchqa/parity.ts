@@ -90,7 +90,7 @@ function replayAction(row: Json, where: string, to: Comparison): void {
   to.check(where, 'extract_agentgym', grammar.extractAnswer(input) ?? null, row.extract_agentgym);
   to.check(where, 'extract_search_r1', grammar.extractAnswer(input, 2) ?? null, row.extract_search_r1);
   const question = { question: '?', answers: row.target as string[] };
-  const gym = askedSession('agentgym', question, '"T"\nbody of text');
+  const gym = createAskedSession('agentgym', question, '"T"\nbody of text');
   const step = gym.session.step(input) as EnvStep;
   const done = step.kind === 'terminated';
   const { reward, observation } = step;
@@ -107,13 +107,13 @@ function replayAction(row: Json, where: string, to: Comparison): void {
   const flags = { done: +(command !== undefined && !isSearch), valid: +(command !== undefined), is_search: +isSearch };
   to.check(where, 'search_r1', { observation: said, ...flags }, searchR1);
   if (grammar.cutAtAction(input) !== input) return; // recorded without the cut that comes before it
-  const r1 = askedSession('search-r1', question, 'RESULT').session.step(input) as EnvStep;
+  const r1 = createAskedSession('search-r1', question, 'RESULT').session.step(input) as EnvStep;
   to.check(where, 'search_r1 done', +(r1.kind === 'terminated'), searchR1.done);
   if (!isSearch) to.check(where, 'search_r1 observation', r1.observation, searchR1.observation);
 }
 
 /** A session of the original whose every search finds one passage. */
-function askedSession(dialect: text.Dialect, question: Question, contents: string) {
+function createAskedSession(dialect: text.Dialect, question: Question, contents: string) {
   const asked: string[] = [];
   const retriever: Retriever = {
     isRepeatable: true,

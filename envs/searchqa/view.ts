@@ -76,7 +76,7 @@ interface Read {
   readonly stood: ReadonlyMap<string, string>;
 }
 
-const track: Track<Read> = { begin, after };
+const track: Track<Read> = { begin, reduce: updateRead };
 
 export const view: WindowView<Read> = {
   id: 'searchqa/sentences@2',
@@ -105,7 +105,7 @@ function marksOf(mentions: readonly string[]): ReadonlyMap<string, string> {
   return marks;
 }
 
-function after(read: Read, { action, observation }: SeenTurn): Read {
+function updateRead(read: Read, { action, observation }: SeenTurn): Read {
   const command = parse(action);
   if (command?.type !== 'search') return read;
   const query = command.content;
@@ -115,10 +115,10 @@ function after(read: Read, { action, observation }: SeenTurn): Read {
     const from = wayOf(passage, query, way) + (isAboutAll(passage, read.asked) ? ' both' : '');
     for (const { names, words } of sentencesOf(passage)) {
       for (const name of names) {
-        if (name !== passage.title && !found.has(name)) found.set(name, bounded(`${words} ${from}`));
+        if (name !== passage.title && !found.has(name)) found.set(name, boundText(`${words} ${from}`));
       }
     }
-    if (!found.has(passage.title)) found.set(passage.title, bounded(`title ${from}`));
+    if (!found.has(passage.title)) found.set(passage.title, boundText(`title ${from}`));
   }
   const readings = new Map(read.readings);
   for (const [name, reading] of found) {
@@ -145,10 +145,10 @@ function withNotes(read: Read, passage: ReadPassage, way: string): Read {
     for (const name of names) {
       if (/^\d+$/.test(name)) {
         const number = Number(name);
-        notes.push(bounded(`read number ${words} ${way} ${comparedWith(numbers.get(steps), number)}`.trimEnd()));
+        notes.push(boundText(`read number ${words} ${way} ${compareNumbers(numbers.get(steps), number)}`.trimEnd()));
         numbers.set(steps, number);
       } else if (isName(name) && name !== passage.title && !read.asked.has(name)) {
-        if (read.stood.has(name) && read.stood.get(name) !== way) notes.push(bounded(`read again ${words} ${way}`));
+        if (read.stood.has(name) && read.stood.get(name) !== way) notes.push(boundText(`read again ${words} ${way}`));
         if (!stood.has(name)) stood.set(name, way);
       }
     }
@@ -157,7 +157,7 @@ function withNotes(read: Read, passage: ReadPassage, way: string): Read {
 }
 
 /** Mark of a number beside the one that was read before it. */
-function comparedWith(before: number | undefined, number: number): string {
+function compareNumbers(before: number | undefined, number: number): string {
   if (before === undefined) return '';
   return number === before ? 'same' : number > before ? 'more' : 'less';
 }
@@ -180,7 +180,7 @@ function isAboutAll(passage: ReadPassage, asked: ReadonlyMap<string, string>): b
   return true;
 }
 
-function bounded(text: string): string {
+function boundText(text: string): string {
   const words = text.split(' ');
   return words.length > MAX_WORDS ? words.slice(0, MAX_WORDS).join(' ') : text;
 }

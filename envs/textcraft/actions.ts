@@ -60,7 +60,7 @@ export class OfferBook {
       append(stacks, part.gets);
       for (const offer of part.crafts) if (!crafts.has(offer.action)) crafts.set(offer.action, offer);
     }
-    const gets = new Set(listedStacks(stacks, this.#amounts).map((stack) => print({ type: 'get', stack })));
+    const gets = new Set(listStacks(stacks, this.#amounts).map((stack) => print({ type: 'get', stack })));
     return { always: [...(listInventory ? ['inventory'] : []), ...gets], crafts: [...crafts.values()] };
   }
 
@@ -92,7 +92,7 @@ export class OfferBook {
  * @param named by the commands
  * @returns `named` as they are; with powers each item's amounts, ascending, items in the order of their first mention
  */
-export function listedStacks(named: readonly Stack[], amounts: Amounts): readonly Stack[] {
+export function listStacks(named: readonly Stack[], amounts: Amounts): readonly Stack[] {
   if (amounts === 'named') return named;
   const byItem = new Map<string, Set<number>>();
   for (const { item, amount } of named) byItem.set(item, (byItem.get(item) ?? new Set()).add(Number(amount)));

@@ -7,13 +7,13 @@
  */
 import type { AgentGymDialect, AgentGymSession } from '../../src/core/agentgym.ts';
 import { taskTable } from '../../src/core/task.ts';
-import { published } from './published.ts';
+import { openPublished } from './published.ts';
 import { TEST_IDS, TRAIN_IDS } from './tasks.ts';
 
 /** Goals of the original's recipe tree; a `data_idx` is taken modulo this. */
 const TASKS = 544;
 const taskOf = (dataIndex: number) => ((dataIndex % TASKS) + TASKS) % TASKS;
-const started = ({ id, observation }: AgentGymSession) => ({ id, observation, done: false, reward: 0 });
+const formatStart = ({ id, observation }: AgentGymSession) => ({ id, observation, done: false, reward: 0 });
 const text = { kind: 'str', fallback: null } as const;
 const broken = { status: 500, text: 'Internal Server Error' } as const;
 
@@ -24,13 +24,13 @@ export const agentgym: AgentGymDialect = {
     validation: 'pydantic1',
     routes: [
       { path: '/', does: 'tell', reply: { status: 200, json: 'This is environment TextCraft.' } },
-      { path: '/create', does: 'create', fields: { commands: text, goal: text }, index: taskOf, answer: started },
+      { path: '/create', does: 'create', fields: { commands: text, goal: text }, index: taskOf, answer: formatStart },
       {
         path: '/reset',
         does: 'reset',
         fields: { data_idx: { kind: 'int', fallback: 0 } },
         index: ({ data_idx }) => taskOf(Number(data_idx)),
-        answer: started,
+        answer: formatStart,
       },
       {
         path: '/step',
@@ -55,13 +55,13 @@ export const agentgym: AgentGymDialect = {
     create: {},
     reset: (id, index) => ({ id, data_idx: index }),
     first: (answer) => (answer as { observation?: string }).observation,
-    stepped: ({ observation, reward, done }) => ({
+    readStep: ({ observation, reward, done }) => ({
       observation: observation as string,
       score: reward as number,
       done: done as boolean,
     }),
     score: 'step',
-    solved: (score) => score > 0,
+    isSolved: (score) => score > 0,
     // The paper's ids. Which goals they name depends on the server's machine, so depths are not told.
     tasks: {
       ...taskTable(TASKS, [], 'textcraft'),
@@ -69,5 +69,5 @@ export const agentgym: AgentGymDialect = {
     },
     rewardRange: [0, 1],
   },
-  published,
+  openPublished,
 };

@@ -72,7 +72,7 @@ export class Effects {
   #work(action: string): Effect {
     if (this.fidelity === 'corrected' && isOutsize(action)) {
       const start = action.slice(0, MAX_ACTION_CHARS);
-      return reply(text.notExecuted(start.length < action.length ? `${start}…` : start));
+      return reply(text.formatNotExecuted(start.length < action.length ? `${start}…` : start));
     }
     const command = parse(action);
     switch (command.type) {
@@ -85,21 +85,21 @@ export class Effects {
       case 'malformed':
         return reply(text.wrongFormat(command.part));
       case 'unknown':
-        return reply(text.notExecuted(action));
+        return reply(text.formatNotExecuted(action));
     }
   }
 
   #get({ stack: { amount, item } }: GetCommand): Effect {
     const name = nameOf(item);
-    if (!isGettable(this.tree, name)) return reply(text.notFound(item));
-    return { type: 'get', item: this.tree.numberOf.get(name)!, amount, answer: mid(text.got(amount, item)) };
+    if (!isGettable(this.tree, name)) return reply(text.formatNotFound(item));
+    return { type: 'get', item: this.tree.numberOf.get(name)!, amount, answer: mid(text.formatGot(amount, item)) };
   }
 
   #craft({ makes, using }: CraftCommand): Effect {
     const { tree, fidelity } = this;
     const output = nameOf(makes.item);
     const isTag = tree.tags.has(output);
-    const lacking = mid(text.notEnough(isTag && fidelity === 'original' ? 'None' : `minecraft:${output}`));
+    const lacking = mid(text.formatNotEnough(isTag && fidelity === 'original' ? 'None' : `minecraft:${output}`));
     const takes: Taken[] = [];
     for (const { amount, item } of using) {
       const name = nameOf(item);
@@ -109,10 +109,10 @@ export class Effects {
     }
     const recipe = isTag ? undefined : tree.recipesOf.get(output)?.find((one) => fits(tree, one, using));
     if (!recipe) {
-      const answer = mid(text.noRecipe(`minecraft:${output}`, isTag, makes.amount));
+      const answer = mid(text.formatNoRecipe(`minecraft:${output}`, isTag, makes.amount));
       return { type: 'craft', takes, lacking, answer, makes: undefined };
     }
-    const answer = mid(text.crafted(recipe.count, recipe.output));
+    const answer = mid(text.formatCrafted(recipe.count, recipe.output));
     const made = { item: tree.numberOf.get(recipe.output)!, count: recipe.count };
     return { type: 'craft', takes, lacking, answer, makes: made };
   }

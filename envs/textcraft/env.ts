@@ -158,7 +158,7 @@ export class TextCraftSession implements Session {
   }
 
   step(action: string): EnvStep {
-    if (this.#over && this.#corrected) return terminated(text.over(this.#start.goal), 0, true);
+    if (this.#over && this.#corrected) return terminated(text.formatOver(this.#start.goal), 0, true);
     const effect = this.#effects.of(action);
     switch (effect.type) {
       case 'reply':

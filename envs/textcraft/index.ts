@@ -28,10 +28,10 @@ const CHOICES: { readonly [K in keyof TextCraftOptions]: readonly TextCraftOptio
  * @throws {UserError} for an option or a value that is none of these
  */
 export function createEnv(options: EnvOptions = {}): TextCraft {
-  return new TextCraft(checked(options));
+  return new TextCraft(checkOptions(options));
 }
 
-function checked(options: EnvOptions): Partial<TextCraftOptions> {
+function checkOptions(options: EnvOptions): Partial<TextCraftOptions> {
   for (const [key, value] of Object.entries(options)) {
     const choices: readonly unknown[] | undefined = Object.hasOwn(CHOICES, key)
       ? CHOICES[key as keyof TextCraftOptions]

@@ -3,7 +3,7 @@
  * they are listed, tags filled with held items.
  */
 import type { Oracle } from '../../src/core/env.ts';
-import { type Amounts, listedStacks } from './actions.ts';
+import { type Amounts, listStacks } from './actions.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
 import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 import { readOpening } from './text.ts';
@@ -43,7 +43,7 @@ export function planFor(
   const exact = new Planner(tree, ways);
   exact.make(goal);
   const named = commands.flatMap(({ using }) => using);
-  return new Planner(tree, ways, { amounts: amountsOf(listedStacks(named, amounts)), needed: exact.found }).make(goal);
+  return new Planner(tree, ways, { amounts: amountsOf(listStacks(named, amounts)), needed: exact.found }).make(goal);
 }
 
 /** Amounts of each item, each once, ascending. */

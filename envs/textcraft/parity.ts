@@ -83,7 +83,7 @@ function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCount
     if (path === '/create' || path === '/reset') {
       episodes++;
       // A new environment opens the task of its own number, whatever goal the request names.
-      const index = path === '/create' ? answer.id! : coerced(body?.data_idx ?? 0);
+      const index = path === '/create' ? answer.id! : coerceInteger(body?.data_idx ?? 0);
       const start = startOf(answer.observation);
       if (!start) {
         report({ where, what: 'opening', expected: answer.observation, got: undefined });
@@ -93,21 +93,21 @@ function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCount
       compare(report, where, 'recipes listed for the goal', [], missingFrom(start));
       const session = env.openFrom(start);
       const last = { observation: session.first.observation, reward: 0, done: false };
-      compare(report, where, 'answer', only(answer), last);
+      compare(report, where, 'answer', pickAnswer(answer), last);
       open.set(answer.id!, { session, last });
     } else if (path === '/step') {
       steps++;
-      const opened = open.get(coerced(body?.id));
+      const opened = open.get(coerceInteger(body?.id));
       const step = opened?.session.step(String(body?.action));
       const last = step && { observation: step.observation, reward: step.reward, done: step.kind === 'terminated' };
-      compare(report, where, `answer to ${JSON.stringify(body?.action)}`, only(answer), last);
+      compare(report, where, `answer to ${JSON.stringify(body?.action)}`, pickAnswer(answer), last);
       if (opened && last) opened.last = last;
     } else if (path.startsWith('/observation?id=') || path.startsWith('/detail?id=')) {
       const last = open.get(Number(path.split('=')[1]))?.last;
       if (path.startsWith('/observation')) compare(report, where, 'observation', response, last?.observation);
-      else compare(report, where, 'last answer', only(answer), last);
+      else compare(report, where, 'last answer', pickAnswer(answer), last);
     } else if (path === '/close') {
-      open.delete(coerced(body?.id));
+      open.delete(coerceInteger(body?.id));
     }
   }
   return { episodes, steps };
@@ -130,7 +130,7 @@ interface Answer {
 
 /** Replays the recorded tree, as one episode of no steps. */
 function replayTree(tree: Record<string, unknown>, report: Report): ParityCounts {
-  const ours = recordedForm();
+  const ours = convertToRecorded();
   for (const part of Object.keys(ours) as (keyof typeof ours)[]) {
     const [expected, got] = [tree[part], ours[part]] as [unknown, unknown];
     if (!Array.isArray(expected) || !Array.isArray(got)) {
@@ -145,7 +145,7 @@ function replayTree(tree: Record<string, unknown>, report: Report): ParityCounts
 }
 
 /** Recorded form of our tree. */
-function recordedForm() {
+function convertToRecorded() {
   const entry = ({ name, tag, count }: Ingredient) => {
     return { item: tag ? null : id(name), tag: tag ? id(name) : null, count };
   };
@@ -177,7 +177,7 @@ function goalAt(index: number) {
 }
 
 /** Coerces an integer as the original's server does: a numeric string will do, a fraction is cut off. */
-function coerced(value: unknown): number {
+function coerceInteger(value: unknown): number {
   return Math.trunc(Number(value));
 }
 
@@ -186,7 +186,7 @@ function inventoryOf(session: TextCraftSession): readonly (readonly [string, num
   return session.inventory.map(([name, amount]) => [id(name), Number(amount)]);
 }
 
-function only({ observation, reward, done }: Answer): Answer {
+function pickAnswer({ observation, reward, done }: Answer): Answer {
   return { observation, reward, done };
 }
 

@@ -16,7 +16,7 @@ const HEAD = 'Instruction:\n';
  * that train ids demonstrate.
  * @param options checked ones of the world
  */
-export function published(options: EnvOptions): PublishedEpisodes {
+export function openPublished(options: EnvOptions): PublishedEpisodes {
   const configured: Partial<TextCraftOptions> = options;
   const world = new TextCraft({ ...configured, order: 'agenttraj' });
   const { goals } = treeOf(configured.order ?? DEFAULTS.order);

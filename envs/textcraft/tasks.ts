@@ -58,7 +58,7 @@ export function tasksOf(tree: Tree): TaskTable {
     },
     split: (split) => splits[split],
     sets,
-    seen(index) {
+    isSeen(index) {
       const goals = TRAIN_IDS.map((id) => tree.goals[id]!.item);
       madeInTraining ??= new Set(goals.flatMap((goal) => waysTo(tree, goal).map(({ output }) => output)));
       return madeInTraining.has(tree.goals[index]!.item);

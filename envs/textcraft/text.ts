@@ -30,25 +30,25 @@ export function readOpening(observation: string): Start {
   };
 }
 
-export function got(amount: Amount, item: string): string {
+export function formatGot(amount: Amount, item: string): string {
   return `Got ${amount} ${item}`;
 }
 
-export function notFound(item: string): string {
+export function formatNotFound(item: string): string {
   return `Could not find ${item}`;
 }
 
-export function crafted(count: number, name: string): string {
+export function formatCrafted(count: number, name: string): string {
   return `Crafted ${count} minecraft:${name}`;
 }
 
 /** Reply to a lack of items. @param id `minecraft:…`, or `None` where the original has lost the name */
-export function notEnough(id: string): string {
+export function formatNotEnough(id: string): string {
   return `Could not find enough items to craft ${id}`;
 }
 
 /** Reply without a recipe: the original prints its own data class here, in Python's notation. */
-export function noRecipe(id: string, isTag: boolean, amount: Amount): string {
+export function formatNoRecipe(id: string, isTag: boolean, amount: Amount): string {
   const [tag, item] = isTag ? [pythonString(id), 'None'] : ['None', pythonString(id)];
   return `Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=${tag}, item_id=${item}), count=${amount})`;
 }
@@ -57,7 +57,7 @@ export function wrongFormat(part: string): string {
   return `Wrong item format: ${part}`;
 }
 
-export function notExecuted(action: string): string {
+export function formatNotExecuted(action: string): string {
   return `Could not execute ${action}`;
 }
 
@@ -71,7 +71,7 @@ export function inventory(held: Iterable<readonly [name: string, amount: Amount]
   return INVENTORY + (list || EMPTY);
 }
 
-export function over(goal: string): string {
+export function formatOver(goal: string): string {
   return `The episode is over: ${words(goal)} has been made.`;
 }
 

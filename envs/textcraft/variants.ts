@@ -56,7 +56,7 @@ export class Variants {
     const recombines = rng.split('share').float() < recombined;
     const recipes = recombines ? this.#recombine(rng.split('recipes')) : this.#recipes;
     if (!names) return withRecipes(this.#tree, recipes);
-    const to = this.#renamed(rng.split('names'));
+    const to = this.#drawNames(rng.split('names'));
     const of = (name: string) => to.get(name) ?? name;
     const renamed = recipes.map(({ output, count, tag, ingredients }) => {
       const used = ingredients.map((one) => (one.tag ? one : { name: of(one.name), tag: false, count: one.count }));
@@ -82,8 +82,8 @@ export class Variants {
       const taken = ways.get(output);
       if (taken) {
         // Two ways with the same ingredients are one command to the world, and one of two yields is never had.
-        const now = said(ingredients);
-        if (now !== said(recipe.ingredients) && taken.includes(now)) return recipe;
+        const now = keyIngredients(ingredients);
+        if (now !== keyIngredients(recipe.ingredients) && taken.includes(now)) return recipe;
         ways.set(output, [...taken, now]);
       }
       return new Varied(output, count, tag, ingredients);
@@ -91,7 +91,7 @@ export class Variants {
   }
 
   /** New name of each item that gets one. */
-  #renamed(rng: Rng): ReadonlyMap<string, string> {
+  #drawNames(rng: Rng): ReadonlyMap<string, string> {
     const to = new Map<string, string>();
     for (const names of this.#classes) {
       const shuffled = rng.shuffle(names);
@@ -102,7 +102,7 @@ export class Variants {
 }
 
 /** Ingredients as they are told apart, whatever their order. */
-function said(ingredients: readonly Ingredient[]): string {
+function keyIngredients(ingredients: readonly Ingredient[]): string {
   const parts = ingredients.map(({ name, count }) => `${count} ${name}`);
   return parts.sort().join(', ');
 }
@@ -110,7 +110,8 @@ function said(ingredients: readonly Ingredient[]): string {
 /** Ingredients of each recipe, by output, of the outputs that more than one recipe makes. */
 function waysOf(recipes: readonly Recipe[]): ReadonlyMap<string, readonly string[]> {
   const ways = new Map<string, string[]>();
-  for (const { output, ingredients } of recipes) ways.set(output, [...(ways.get(output) ?? []), said(ingredients)]);
+  for (const { output, ingredients } of recipes)
+    ways.set(output, [...(ways.get(output) ?? []), keyIngredients(ingredients)]);
   return new Map([...ways].filter(([, several]) => several.length > 1));
 }
 

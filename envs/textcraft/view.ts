@@ -39,7 +39,7 @@ const NONE: Counts = new Map();
 
 const track: Track<Seen> = {
   begin: () => ({ held: NONE, found: NONE, made: NONE }),
-  after: seenAfter,
+  reduce: updateSeen,
   situation: inventoryOf,
 };
 
@@ -53,7 +53,7 @@ export const view: AppendView<Seen> = {
   track,
   candidate: (action, { held, found, made }) => {
     const command = parse(action);
-    const item = obtainedBy(command);
+    const item = findObtained(command);
     if (item === undefined) return action;
     const times = (command.type === 'get' ? found : made).get(item) ?? 0;
     return `${action} held ${held.get(item) ?? 0} times ${times}`;
@@ -61,12 +61,12 @@ export const view: AppendView<Seen> = {
 };
 
 /** Item that a command finds or makes. */
-function obtainedBy(command: Command): string | undefined {
+function findObtained(command: Command): string | undefined {
   if (command.type === 'get') return command.stack.item;
   return command.type === 'craft' ? command.makes.item : undefined;
 }
 
-function seenAfter(seen: Seen, { action, observation }: SeenTurn): Seen {
+function updateSeen(seen: Seen, { action, observation }: SeenTurn): Seen {
   const obtained = /^(?:Got (\d+) |Crafted (\d+) minecraft:)(.*)$/.exec(observation);
   if (!obtained) {
     return observation.startsWith(INVENTORY) ? { ...seen, held: new Map(entriesOf(observation)) } : seen;
@@ -74,16 +74,16 @@ function seenAfter(seen: Seen, { action, observation }: SeenTurn): Seen {
   const [, got, crafted, name] = obtained as unknown as [string, string?, string?, string?];
   const item = words(name!);
   if (got !== undefined) {
-    return { ...seen, held: added(seen.held, [[item, Number(got)]]), found: added(seen.found, [[item, 1]]) };
+    return { ...seen, held: addCounts(seen.held, [[item, Number(got)]]), found: addCounts(seen.found, [[item, 1]]) };
   }
   const command = parse(action);
   const used =
     command.type === 'craft' ? command.using.map((stack) => [stack.item, -Number(stack.amount)] as const) : [];
-  const held = added(seen.held, [...used, [item, Number(crafted)]]);
-  return { ...seen, held, made: added(seen.made, [[item, 1]]) };
+  const held = addCounts(seen.held, [...used, [item, Number(crafted)]]);
+  return { ...seen, held, made: addCounts(seen.made, [[item, 1]]) };
 }
 
-function added(counts: Counts, changes: readonly (readonly [string, number])[]): Counts {
+function addCounts(counts: Counts, changes: readonly (readonly [string, number])[]): Counts {
   const after = new Map(counts);
   for (const [item, n] of changes) after.set(item, Math.max(0, (after.get(item) ?? 0) + n));
   return after;

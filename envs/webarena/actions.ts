@@ -115,7 +115,7 @@ function onPage(choices: Choices): OnPage {
   const { ids, nodes } = tree;
   const navigations = longPlaces(nodes, NAVIGATION, LONG_NAVIGATION);
   const tables = longPlaces(nodes, TABLE, LONG_TABLE);
-  const named = tables.length === 0 ? new Set<number>() : namedRows(nodes, intent);
+  const named = tables.length === 0 ? new Set<number>() : findNamedRows(nodes, intent);
   const fields = typingsOf(choices);
   const page: OnPage = { near: [], rows: [], far: [] };
   for (let i = 0; i < nodes.length; i++) {
@@ -152,7 +152,7 @@ function typingsOf(choices: Choices): Map<number, { first: string[]; later: stri
   const { intent, tree } = choices;
   const { ids, nodes } = tree;
   const fields = [...nodes.keys()].filter((i) => TYPABLE.has(nodes[i]!.role ?? ''));
-  const given = fields.length === 0 ? [] : typed(choices);
+  const given = fields.length === 0 ? [] : listTexts(choices);
   const slots = slotsOf(intent);
   const bearers = nodes.filter(({ role = '' }) => TYPABLE.has(role) || role === 'combobox');
   const held = new Set(fields.map((i) => nodes[i]!.value ?? ''));
@@ -176,7 +176,7 @@ function typingsOf(choices: Choices): Map<number, { first: string[]; later: stri
 }
 
 /** Tops of the lines in which a text has one of the objective's slots, in CSS pixels. */
-function namedRows(nodes: readonly AxNode[], intent: string): Set<number> {
+function findNamedRows(nodes: readonly AxNode[], intent: string): Set<number> {
   const slots = slotsOf(intent).map(({ text }) => text.toLowerCase());
   const tops = new Set<number>();
   for (const { rect, name = '', role } of nodes) {
@@ -251,7 +251,7 @@ type Asked = 'nothing' | 'yesno' | 'minutes' | 'distance' | 'number' | 'money' |
 
 const ASKS = /\?\s*$|^(?:tell|list|get|give|find|name|count|compare|identify|provide|what|who|which|how|when|where)\b/i;
 
-function askedBy(intent: string): Asked {
+function parseAsked(intent: string): Asked {
   const words = intent.replace(/"[^"]*"/g, ' ');
   if (!ASKS.test(words)) return 'nothing';
   if (/^(?:can|is|are|does|do|did|has|have|was|were|will)\b/i.test(words)) return 'yesno';
@@ -264,19 +264,19 @@ function askedBy(intent: string): Asked {
 
 /** Ways to end: at once where nothing is asked, else by the stage of the answers. */
 function ends({ intent }: Choices, mayStage: boolean): string[] {
-  if (askedBy(intent) === 'nothing') return ['stop []'];
+  if (parseAsked(intent) === 'nothing') return ['stop []'];
   return mayStage ? [ANSWER] : ['stop [N/A]'];
 }
 
 /** Texts that a field may be given. */
-function typed({ intent, followed }: Choices): string[] {
+function listTexts({ intent, followed }: Choices): string[] {
   const slots = slotsOf(intent).map(({ text }) => text);
   return [...new Set([...slots, ...followed])].filter((text) => !/[[\]`\n]/.test(text));
 }
 
 /** Texts that one field may be given, each with and without Enter. */
 function typings(field: string, choices: Choices): string[] {
-  const texts = [...new Set([...typed(choices), ...values(choices)])].slice(0, (ACTIONS_PER_STAGE - 2) / 2);
+  const texts = [...new Set([...listTexts(choices), ...values(choices)])].slice(0, (ACTIONS_PER_STAGE - 2) / 2);
   return texts.flatMap((text) => [`type [${field}] [${text}] [1]`, `type [${field}] [${text}] [0]`]);
 }
 
@@ -290,7 +290,7 @@ const PARTS: Readonly<Partial<Record<Asked, RegExp>>> = {
 
 /** Answers that may be given: `N/A`, then those that the page shows, of the type asked for. */
 function answers(choices: Choices): string[] {
-  const asked = askedBy(choices.intent);
+  const asked = parseAsked(choices.intent);
   if (asked === 'yesno') return ['stop [Yes]', 'stop [No]', 'stop [N/A]'];
   const part = PARTS[asked];
   const shown = part ? values(choices).flatMap((text) => text.match(part) ?? []) : values(choices);

@@ -11,7 +11,7 @@ import { templateOf } from './tasks.ts';
 
 const LOST = { observation: 'TimeoutError', sites: 'Error', object: 'Error' } as const;
 
-function started({ index, observation }: AgentGymSession) {
+function formatStart({ index, observation }: AgentGymSession) {
   const turn = readTurn(observation);
   return {
     observation: turn?.observation ?? observation,
@@ -21,7 +21,7 @@ function started({ index, observation }: AgentGymSession) {
 }
 
 /** One for every action that was carried out; the score where the episode ends. */
-function stepped({ observation, reward, done }: AgentGymSession) {
+function formatStep({ observation, reward, done }: AgentGymSession) {
   const turn = readTurn(observation);
   const info = turn
     ? { page: { url: turn.url, content: '' }, fail_error: turn.error, observation_metadata: metadata(turn.observation) }
@@ -60,14 +60,14 @@ export const agentgym: AgentGymDialect = {
           templateOf(Number(idx)); // throws for one that does not exist
           return Number(idx);
         },
-        answer: started,
+        answer: formatStart,
       },
       {
         path: '/step',
         does: 'step',
         fields: { action: { kind: 'str' } },
         action: ({ action }) => String(action),
-        answer: stepped,
+        answer: formatStep,
       },
       { path: '/observation', does: 'look', answer: ({ observation }) => observation },
       {
@@ -87,14 +87,14 @@ export const agentgym: AgentGymDialect = {
       const { observation, sites } = answer as { observation?: string; sites?: unknown };
       return sites === 'Error' ? undefined : observation;
     },
-    say: (action) => (action.includes('```') ? action : `\`\`\`${action}\`\`\``),
-    stepped: ({ observation, reward, terminated, truncated }) => ({
+    formatAction: (action) => (action.includes('```') ? action : `\`\`\`${action}\`\`\``),
+    readStep: ({ observation, reward, terminated, truncated }) => ({
       observation: observation as string,
       score: terminated === true ? (reward as number) : 0,
       done: terminated === true || truncated === true,
     }),
     score: 'step',
-    solved: (score) => score > 0,
+    isSolved: (score) => score > 0,
     // The paper's split depends on the server's own files, so all tasks are for both sides.
     tasks: taskTable(812, [], 'webarena'),
     rewardRange: [0, 1],

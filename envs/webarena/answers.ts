@@ -51,13 +51,13 @@ export function accepts(answer: Answer, given: string): boolean {
   if (text.length > LENGTH_FACTOR * answerText(answer).length + SLACK) return false;
   switch (answer.type) {
     case 'number':
-      return only(numbersIn(text)) === answer.value;
+      return pickOnly(numbersIn(text)) === answer.value;
     case 'money':
-      return Math.round((only(numbersIn(text)) ?? Number.NaN) * 100) === answer.value;
+      return Math.round((pickOnly(numbersIn(text)) ?? Number.NaN) * 100) === answer.value;
     case 'date':
-      return only(datesIn(text)) === answer.value;
+      return pickOnly(datesIn(text)) === answer.value;
     case 'distance': {
-      const value = only(distancesIn(text));
+      const value = pickOnly(distancesIn(text));
       return value !== undefined && Math.round(value / 100) === Math.round(answer.value / 100);
     }
     case 'minutes':
@@ -65,7 +65,7 @@ export function accepts(answer: Answer, given: string): boolean {
     case 'yesno':
       return (answer.value ? YES : NO).test(text) && !(answer.value ? /\bno\b/ : /\byes\b/).test(text);
     case 'text':
-      return says(text, answer.value.toLowerCase());
+      return contains(text, answer.value.toLowerCase());
     case 'none':
       return /^(n\/a|na|not achievable|impossible|unachievable)\.?$/.test(text);
   }
@@ -81,7 +81,7 @@ const YES = /^yes\b/;
 /** `no`, alone or before a sentence of its own: "no idea" and "no reviews were found" answer nothing. */
 const NO = /^no(?:$|[.,;:!]|\s+[-–—]|\s+(?:it|there|they|he|she|we|you|i|the|this|that|these|those)\b)/;
 
-function only<T>(values: readonly T[]): T | undefined {
+function pickOnly<T>(values: readonly T[]): T | undefined {
   const distinct = new Set(values);
   return distinct.size === 1 ? values[0] : undefined;
 }
@@ -124,17 +124,17 @@ function distancesIn(text: string): number[] {
 }
 
 function minutesOf(text: string): number | undefined {
-  const hours = only(Array.from(text.matchAll(/(\d+) ?h(?:ours?|rs?)?\b/g), ([, n]) => Number(n)));
+  const hours = pickOnly(Array.from(text.matchAll(/(\d+) ?h(?:ours?|rs?)?\b/g), ([, n]) => Number(n)));
   const rest = Array.from(text.matchAll(/(\d+) ?m(?:in(?:ute)?s?)?\b/g), ([, n]) => Number(n));
-  if (hours === undefined && rest.length === 0) return only(numbersIn(text));
-  const minutes = rest.length === 0 ? 0 : only(rest);
+  if (hours === undefined && rest.length === 0) return pickOnly(numbersIn(text));
+  const minutes = rest.length === 0 ? 0 : pickOnly(rest);
   return minutes === undefined ? undefined : 60 * (hours ?? 0) + minutes;
 }
 
 const WORD = /[\p{L}\p{N}_]/u;
 
 /** True if `text` has `wanted` between word borders. */
-function says(text: string, wanted: string): boolean {
+function contains(text: string, wanted: string): boolean {
   for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
     const end = at + wanted.length;
     if ((at === 0 || !WORD.test(text[at - 1]!)) && (end === text.length || !WORD.test(text[end]!))) return true;

@@ -82,7 +82,15 @@ export class EmbeddedWebArena implements Env {
 
 /** Options of a session on the sites of our own. */
 export function browseOptions({ fidelity, dialect }: EmbeddedOptions): BrowseOptions {
-  return { fidelity, dialect, screen: SCREEN, bases: BASES, numbered: true, allowed: siteAddress, isKey: isSiteKey };
+  return {
+    fidelity,
+    dialect,
+    screen: SCREEN,
+    bases: BASES,
+    numbered: true,
+    resolveAllowed: siteAddress,
+    isKey: isSiteKey,
+  };
 }
 
 /** Objective of a drawn task: its words, where it starts, and its judge. */

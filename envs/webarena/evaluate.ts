@@ -185,8 +185,8 @@ function addressOf(url: string): Address {
 export function urlMatch(evaluation: Evaluation, pageUrl: string, fidelity: Fidelity = 'original'): number {
   const rule = evaluation.url_note ?? 'GOLD in PRED';
   if (rule !== 'GOLD in PRED') throw new EvaluatorError('ValueError', `Unknown matching rule: ${rule}`);
-  const pred = addressOf(withoutSlashes(pageUrl));
-  const references = (evaluation.reference_url ?? '').split(' |OR| ').map((url) => addressOf(withoutSlashes(url)));
+  const pred = addressOf(stripSlashes(pageUrl));
+  const references = (evaluation.reference_url ?? '').split(' |OR| ').map((url) => addressOf(stripSlashes(url)));
   if (fidelity === 'corrected') return Number(references.some((reference) => isAt(reference, pred)));
   if (!references.some(({ base }) => pred.base.includes(base))) return 0;
   const pooled = new Map<string, string[]>();
@@ -198,13 +198,13 @@ export function urlMatch(evaluation: Evaluation, pageUrl: string, fidelity: Fide
 
 /** The same page, with at least the reference's own query. */
 function isAt(reference: Address, pred: Address): boolean {
-  const same = withoutSlashes(reference.base) === withoutSlashes(pred.base);
+  const same = stripSlashes(reference.base) === stripSlashes(pred.base);
   return (
     same && [...reference.query].every(([key, values]) => values.some((value) => pred.query.get(key)?.includes(value)))
   );
 }
 
-function withoutSlashes(url: string): string {
+function stripSlashes(url: string): string {
   let end = url.length;
   while (end > 0 && url[end - 1] === '/') end--;
   return url.slice(0, end);

@@ -14,7 +14,7 @@ import {
   type Row,
   SCREEN,
 } from './page.ts';
-import { type AxNode, type AxProperty, type Rect, shapedAs } from './tree.ts';
+import { type AxNode, type AxProperty, type Rect, shapeAs } from './tree.ts';
 
 /** Changes a user made to a page since it was loaded. */
 export interface PageState {
@@ -66,7 +66,7 @@ const MAX_UNTOUCHED = 128;
  * the same array again, touched ones share all nodes but the touched cells'.
  */
 export function nodesOf(layout: Layout, url: string, { values, focused }: PageState): readonly AxNode[] {
-  const page = untouchedPage(layout, url);
+  const page = createUntouchedPage(layout, url);
   if (values.size === 0 && focused < 0) return page.nodes;
   const nodes = [...page.nodes];
   const origin = originOf(url);
@@ -76,10 +76,10 @@ export function nodesOf(layout: Layout, url: string, { values, focused }: PageSt
     const own = cellNodes(placed, fieldValue(placed, values), index === focused, origin);
     for (const [i, node] of own.entries()) nodes[page.firstOf[index]! + i] = node;
   }
-  return shapedAs(page.nodes, nodes);
+  return shapeAs(page.nodes, nodes);
 }
 
-function untouchedPage(layout: Layout, url: string): Untouched {
+function createUntouchedPage(layout: Layout, url: string): Untouched {
   const { page } = layout;
   const known = untouched.get(page);
   if (known?.url === url) return known;

@@ -101,17 +101,17 @@ function replayActions(rows: readonly Row[], report: Report): ParityCounts {
   for (const row of rows) {
     const got = parseAction(String(row.input), 'original');
     const expected = 'ok' in row ? { ok: row.ok } : { error: row.error };
-    compare(report, `action ${row.i}`, JSON.stringify(row.input), sorted(expected), sorted(got));
+    compare(report, `action ${row.i}`, JSON.stringify(row.input), sortKeys(expected), sortKeys(got));
   }
   return { episodes: rows.length, steps: 0 };
 }
 
 /** The same value with the keys of every object in order. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (value === null || typeof value !== 'object') return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
 }
 
 const EVALUATOR_KINDS = [
@@ -136,8 +136,8 @@ async function replayEvaluators(rows: readonly Row[], report: Report): Promise<P
       report,
       `evaluator ${i} (${kind})`,
       JSON.stringify(args),
-      sorted(expected),
-      sorted({ ...logged.get(row), ...got }),
+      sortKeys(expected),
+      sortKeys({ ...logged.get(row), ...got }),
     );
   }
   return { episodes: rows.length, steps: 0 };
@@ -248,7 +248,7 @@ function replayPrompts(rows: readonly Row[], report: Report): ParityCounts {
       );
     } else if (row.kind === 'response') {
       const { kind, input: _input, i, ...expected } = row;
-      compare(report, where, JSON.stringify(input), sorted(expected), sorted(responseOf(input)));
+      compare(report, where, JSON.stringify(input), sortKeys(expected), sortKeys(responseOf(input)));
     } else throw new UserError('BAD_TRACE', `webarena: no prompt of kind ${JSON.stringify(row.kind)}`);
   }
   return { episodes: rows.length, steps: 0 };
@@ -336,7 +336,7 @@ class ServerReplay {
     else if (exchange.call === 'close') this.#open.delete(env);
     else if (exchange.call === 'observation' && exchange.raises === undefined) {
       const open = this.#open.get(env);
-      if (open) this.#expect(exchange, 'observation', withoutTree(exchange.result), withoutTree(open.episode.text));
+      if (open) this.#expect(exchange, 'observation', omitTree(exchange.result), omitTree(open.episode.text));
     } else if (exchange.call === 'step') await this.#step(env, exchange);
   }
 
@@ -379,7 +379,7 @@ class ServerReplay {
       if (info === null && block === undefined) {
         this.#expect(exchange, reply, observation, `Cannot parse action from response ${reply}`);
       } else if (parsed && 'error' in parsed) this.#expect(exchange, reply, observation, parsed.error.message);
-      if (info) this.#open.set(env, this.#resumed(observation, info));
+      if (info) this.#open.set(env, this.#resumeOpen(observation, info));
       return;
     }
     let failed: string | undefined;
@@ -399,7 +399,7 @@ class ServerReplay {
   }
 
   /** An environment that was open when the file began, from its first recorded answer. */
-  #resumed(observation: string, info: RecordedInfo): Open {
+  #resumeOpen(observation: string, info: RecordedInfo): Open {
     const intent = /\nOBJECTIVE: (.*)\nPREVIOUS ACTION: /.exec(observation)?.[1] ?? '';
     const task = { ...(SERVER_TASKS.find(({ task_id }) => INTENTS[task_id] === intent) ?? SERVER_TASKS[0]!), intent };
     const judge = () => Promise.reject(new Error('judge unreachable'));
@@ -427,7 +427,7 @@ function treeOf(turn: string): string | undefined {
 }
 
 /** A turn without the page's text, which a live browser made. */
-function withoutTree(turn: unknown): unknown {
+function omitTree(turn: unknown): unknown {
   return typeof turn === 'string' ? turn.replace(/^OBSERVATION:\n[\s\S]*\nURL: /, 'URL: ') : turn;
 }
 

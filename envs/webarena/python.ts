@@ -37,7 +37,7 @@ export function repr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   if (/^[ -&(-[\]-~]*$/.test(text)) return `'${text}'`;
   let out = quote;
-  for (const char of text) out += escaped(char, quote);
+  for (const char of text) out += escapeChar(char, quote);
   return out + quote;
 }
 
@@ -45,11 +45,11 @@ export function repr(text: string): string {
 export function printable(text: string): string {
   if (/^[ -~]*$/.test(text)) return text;
   let out = '';
-  for (const char of text) out += char === '\\' ? char : escaped(char, '');
+  for (const char of text) out += char === '\\' ? char : escapeChar(char, '');
   return out;
 }
 
-function escaped(char: string, quote: string): string {
+function escapeChar(char: string, quote: string): string {
   if (char === '\\' || char === quote) return `\\${char}`;
   if (char === '\n') return '\\n';
   if (char === '\r') return '\\r';
@@ -155,10 +155,10 @@ export function urlparse(url: string): ParsedUrl {
   }
   const [beforeFragment] = cut(rest, '#');
   const [path, query] = cut(beforeFragment, '?');
-  return { scheme, netloc, path: WITH_PARAMETERS.has(scheme) ? withoutParameters(path) : path, query };
+  return { scheme, netloc, path: WITH_PARAMETERS.has(scheme) ? stripParameters(path) : path, query };
 }
 
-function withoutParameters(path: string): string {
+function stripParameters(path: string): string {
   const at = path.indexOf(';', path.lastIndexOf('/') + 1);
   return at < 0 ? path : path.slice(0, at);
 }

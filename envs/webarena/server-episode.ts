@@ -48,7 +48,7 @@ export interface ServerStep {
 }
 
 /** An exception's text in the words of Python's `str(e)`. */
-function refused(message: string): ServerStep {
+function createRefusal(message: string): ServerStep {
   return { observation: message, reward: 0, terminated: false, informed: false };
 }
 
@@ -76,9 +76,9 @@ export class ServerEpisode {
   /** @param reply a model's whole reply; its first block between triple backticks is the action */
   async step(reply: string, page: ServerPage): Promise<ServerStep> {
     const block = blocksOf(reply)[0];
-    if (block === undefined) return refused(`Cannot parse action from response ${reply}`);
+    if (block === undefined) return createRefusal(`Cannot parse action from response ${reply}`);
     const parsed = parseAction(toLocal(strip(block), this.#bases), 'original');
-    if ('error' in parsed) return refused(parsed.error.message);
+    if ('error' in parsed) return createRefusal(parsed.error.message);
     const action = parsed.ok;
     const described = describeAction(action, this.#at.lines);
     const acted = await page.act(action);
@@ -91,7 +91,7 @@ export class ServerEpisode {
       try {
         reward = await evaluate(this.#config.eval, outcome, 'original');
       } catch (thrown) {
-        return refused(thrown instanceof Error ? thrown.message : String(thrown));
+        return createRefusal(thrown instanceof Error ? thrown.message : String(thrown));
       }
     }
     return { observation: this.text, reward, terminated: stopped, informed: true };

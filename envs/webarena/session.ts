@@ -16,7 +16,7 @@ import {
   placeOf,
   printTree,
   type Rect,
-  shapedAs,
+  shapeAs,
 } from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
@@ -35,7 +35,7 @@ export interface BrowseOptions {
   /** Elements get small numbers in the page's order; without it Chromium's own ids are printed. */
   readonly numbered: boolean;
   /** @returns the address to open, or undefined where it may not be opened */
-  allowed(url: string): string | undefined;
+  resolveAllowed(url: string): string | undefined;
   /** Keys that have an effect; all where absent. */
   isKey?(key: string): boolean;
   /** Called with each observation before it is given out, while the page stands as it was read. */
@@ -133,9 +133,9 @@ export class WebSession implements Session {
     this.#stage.reset();
     const written = this.#options.fidelity === 'original' || text.includes('```') ? (blocksOf(text)[0] ?? text) : text;
     const parsed = parseAction(toLocal(strip(written), this.#options.bases), this.#options.fidelity);
-    if ('error' in parsed) return mid(await this.#refused(parsed.error.message));
+    if ('error' in parsed) return mid(await this.#refuse(parsed.error.message));
     const action = parsed.ok;
-    const described = describeAction(bounded(action), this.#tree!);
+    const described = describeAction(boundAction(action), this.#tree!);
     const error = await this.#act(action);
     this.#previous = described;
     const observation = await this.#look(error);
@@ -170,7 +170,7 @@ export class WebSession implements Session {
   }
 
   /** A text that is no action: the original answers with the exception alone, we with the page and the reason. */
-  async #refused(message: string): Promise<string> {
+  async #refuse(message: string): Promise<string> {
     if (this.#options.fidelity === 'original') return message.slice(0, MAX_OBSERVATION);
     this.#previous = 'None';
     return this.#look(message.slice(0, 400));
@@ -190,16 +190,16 @@ export class WebSession implements Session {
         const key = action.key.replaceAll('Meta', 'Control');
         const isBlank = this.url === 'about:blank'; // its keys would leave the page for the browser's own controls
         if (this.#options.isKey && (isBlank || !this.#options.isKey(key))) return ERRORS.key;
-        return this.#unless(/Unknown key/, ERRORS.key, driver.press(key));
+        return this.#rescue(/Unknown key/, ERRORS.key, driver.press(key));
       }
       case 'SCROLL':
         await driver.scroll(action.direction);
         return '';
       case 'GOTO_URL': {
-        const url = this.#options.allowed(strip(action.url));
+        const url = this.#options.resolveAllowed(strip(action.url));
         if (url === undefined) return ERRORS.address;
         // An answer that is no page (a download, say) leaves everything as it is; a site that is down is a failure.
-        return this.#unless(/net::ERR_ABORTED|Download is starting/, ERRORS.address, driver.goto(url));
+        return this.#rescue(/net::ERR_ABORTED|Download is starting/, ERRORS.address, driver.goto(url));
       }
       case 'PAGE_FOCUS':
         if (action.page >= this.#snapshot!.titles.length) return ERRORS.tab;
@@ -213,7 +213,7 @@ export class WebSession implements Session {
         await driver.closeTab();
         return '';
       case 'GO_BACK':
-        await driver.back();
+        await driver.goBack();
         return '';
       case 'GO_FORWARD':
         await driver.forward();
@@ -224,7 +224,7 @@ export class WebSession implements Session {
   }
 
   /** Carries something out. @returns `error` where it fails with such a message; anything else is thrown on */
-  async #unless(expected: RegExp, error: string, doing: void | Promise<void>): Promise<string> {
+  async #rescue(expected: RegExp, error: string, doing: void | Promise<void>): Promise<string> {
     try {
       await doing;
       return '';
@@ -312,7 +312,7 @@ function cut(text: string, most: number): string {
 }
 
 /** The action with long texts cut, for the line that describes it. */
-function bounded(action: Action): Action {
+function boundAction(action: Action): Action {
   if (action.type === 'TYPE') return { ...action, text: action.text.slice(0, 400) };
   if (action.type === 'STOP') return { ...action, answer: repr(action.answer.slice(0, 400)).slice(1, -1) };
   if (action.type === 'GOTO_URL') return { ...action, url: action.url.slice(0, 400) };
@@ -351,5 +351,5 @@ function withOptions(nodes: readonly AxNode[], expanded: string | undefined): re
     if (node.role === 'MenuListPopup') for (const id of node.childIds) below.add(id);
     else if (node.role === 'option') shown[i] = { ...node, rect: box.rect };
   }
-  return shapedAs(nodes, shown);
+  return shapeAs(nodes, shown);
 }

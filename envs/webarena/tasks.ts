@@ -66,7 +66,7 @@ const PRACTISED = 8;
 
 const byId = new Map(templates.map((template) => [template.id, template]));
 
-function named(label: Label, name: string): Template {
+function findTemplate(label: Label, name: string): Template {
   return byId.get(`${label}/${name}`)!;
 }
 
@@ -88,11 +88,11 @@ function makeTable(): Template[] {
     const cycle = trainingCycle(label);
     for (let i = 0; i < TRAIN[label]; i++) table.push(cycle[i % cycle.length]!);
   }
-  for (const label of LABELS) for (const name of TEST[label]) table.push(named(label, name));
+  for (const label of LABELS) for (const name of TEST[label]) table.push(findTemplate(label, name));
   const unseen = templates.filter((template) => template.unseen);
   for (const set of SETS) {
     for (let i = 0; i < HELD_OUT; i++) {
-      table.push(set === 'unseen' ? unseen[i % unseen.length]! : named(set, TEST[set][i % TEST[set].length]!));
+      table.push(set === 'unseen' ? unseen[i % unseen.length]! : findTemplate(set, TEST[set][i % TEST[set].length]!));
     }
   }
   for (const template of practice) for (let i = 0; i < PRACTISED; i++) table.push(template);

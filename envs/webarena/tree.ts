@@ -135,7 +135,7 @@ type Nodes = readonly AxNode[] & { [KEPT]?: Kept };
 
 const MAX_PRINTED = 8;
 
-function keptOf(nodes: Nodes): Kept {
+function computeKept(nodes: Nodes): Kept {
   nodes[KEPT] ??= { shape: shapeOf(nodes), lines: new Map(), printed: new Map(), like: undefined };
   return nodes[KEPT];
 }
@@ -144,8 +144,8 @@ function keptOf(nodes: Nodes): Kept {
  * Declares that `nodes` have the ids and children of `other`, at the same places: shape and lines are then not made again
  * but of what differs.
  */
-export function shapedAs(other: readonly AxNode[], nodes: Nodes): readonly AxNode[] {
-  nodes[KEPT] = { shape: keptOf(other).shape, lines: new Map(), printed: new Map(), like: other };
+export function shapeAs(other: readonly AxNode[], nodes: Nodes): readonly AxNode[] {
+  nodes[KEPT] = { shape: computeKept(other).shape, lines: new Map(), printed: new Map(), like: other };
   return nodes;
 }
 
@@ -178,7 +178,7 @@ function shapeOf(nodes: readonly AxNode[]): Shape {
 /** Prints the part of the page that is in view. The same array of nodes and options give the same object. */
 export function printTree(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
   const { fidelity, dialect, screen, numbered = false, scrolled = 0 } = options;
-  const { printed } = keptOf(nodes);
+  const { printed } = computeKept(nodes);
   const key = `${fidelity} ${dialect} ${screen} ${numbered} ${scrolled}`;
   let tree = printed.get(key);
   if (!tree) {
@@ -191,7 +191,7 @@ export function printTree(nodes: readonly AxNode[], options: PrintOptions): Prin
 
 /** Lines of the nodes in the order of the shape. */
 function linesOf(nodes: readonly AxNode[], options: PrintOptions): readonly (Line | undefined)[] {
-  const { shape, lines, like } = keptOf(nodes);
+  const { shape, lines, like } = computeKept(nodes);
   const key = `${options.fidelity} ${options.dialect}`;
   const known = lines.get(key);
   if (known) return known;
@@ -212,7 +212,7 @@ function linesOf(nodes: readonly AxNode[], options: PrintOptions): readonly (Lin
 function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
   const { fidelity, numbered = false, scrolled = 0, screen } = options;
   const inView = fidelity === 'original' ? inViewBySlip : inViewByShare;
-  const { order, parents } = keptOf(nodes).shape;
+  const { order, parents } = computeKept(nodes).shape;
   const lines = linesOf(nodes, options);
   let element = 0;
   let text = 0;
@@ -242,7 +242,7 @@ function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
     if (fidelity === 'original' || !repeatsParent(node, from < 0 ? undefined : nodes[order[from]!]))
       texts.push(`${TABS[depth] ?? '\t'.repeat(depth)}[${id}] ${line.text}`);
   }
-  const shown = fidelity === 'original' ? withoutRepeats(texts.join('\n').split('\n')) : texts;
+  const shown = fidelity === 'original' ? dropRepeats(texts.join('\n').split('\n')) : texts;
   return new PrintedTree(shown.join('\n'), ids, shownNodes, shownLines);
 }
 
@@ -281,7 +281,7 @@ function repeatsParent(node: AxNode, parent: AxNode | undefined): boolean {
 }
 
 /** The original's filter: a line with "statictext" stays only if its text is in none of the three lines kept last. */
-function withoutRepeats(lines: readonly string[]): string[] {
+function dropRepeats(lines: readonly string[]): string[] {
   const kept: string[] = [];
   for (const line of lines) {
     if (!line.toLowerCase().includes('statictext')) {

@@ -53,7 +53,7 @@ function begin({ observation }: First): Memory {
   };
 }
 
-function after(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
+function updateMemory(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
   if (partial) return { ...memory, inStage: action !== 'cancel' };
   const turn = readTurn(observation);
   const { words } = actOf(action, readingOf(memory));
@@ -114,7 +114,7 @@ function read(objective: string, page: string): Reading {
   if (known) return known;
   const called = slotsOf(objective).slice(0, MAX_SLOTS);
   const slots = called.map(({ text }) => text.toLowerCase());
-  const goal = sayObjective(objective, slots);
+  const goal = renderObjective(objective, slots);
   const said = new Set(goal.filter((word) => !COMMON.has(word) && slotOf(word) < 0).map(stem));
   const reading = { goal, stems: said, slots, called, ...readPage(page, slots) };
   if (recent.size >= MAX_RECENT) recent.delete(recent.keys().next().value!);
@@ -123,19 +123,19 @@ function read(objective: string, page: string): Reading {
 }
 
 /** An objective in words, its slots as `q1`, `q2`, … */
-function sayObjective(objective: string, slots: readonly string[]): string[] {
+function renderObjective(objective: string, slots: readonly string[]): string[] {
   const goal: string[] = [];
-  const say = (text: string) => {
+  const addWords = (text: string) => {
     for (const word of text.toLowerCase().match(/[a-z]+/g) ?? []) goal.push(WORDS.has(word) ? word : 'other');
   };
   let from = 0;
   for (const found of objective.matchAll(SLOT)) {
-    say(objective.slice(from, found.index));
+    addWords(objective.slice(from, found.index));
     from = found.index + found[0].length;
     const at = slots.indexOf((found[1] ?? found[0]).toLowerCase());
     goal.push(at >= 0 ? slotWord(at) : 'other');
   }
-  say(objective.slice(from));
+  addWords(objective.slice(from));
   return goal;
 }
 
@@ -157,7 +157,7 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** A name in words: a slot, a type, or the sites' own words with slots and numbers among them; else `other`. */
-function sayName(name: string, slots: readonly string[]): readonly string[] {
+function renderName(name: string, slots: readonly string[]): readonly string[] {
   const lower = name.toLowerCase().trim();
   if (lower === '') return [];
   const exact = slots.indexOf(lower);
@@ -205,9 +205,9 @@ function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' 
     const [, tabs, id, role, single, double, rest = ''] = LINE.exec(line) ?? [];
     if (id === undefined || role === undefined) continue;
     const name = single ?? double ?? '';
-    if (role === 'RootWebArea') title = sayTitle(name, slots);
-    const said = sayName(name, slots);
-    const element: Element = { role, name, said, place: [], holds: heldIn(role, rest, slots) };
+    if (role === 'RootWebArea') title = renderTitle(name, slots);
+    const said = renderName(name, slots);
+    const element: Element = { role, name, said, place: [], holds: findHeldSlots(role, rest, slots) };
     // A text of the site's own words is the label of what follows it.
     if (before?.role === 'StaticText' && isLabel(before.said)) element.place = ['by', ...before.said.slice(0, 3)];
     // Only what stands inside is a field's text: after an empty one comes the label of the next.
@@ -229,17 +229,17 @@ function isLabel(said: readonly string[]): boolean {
 }
 
 /** `Orders - Harbour Store`: the page's own part, then the site's last word. */
-function sayTitle(title: string, slots: readonly string[]): readonly string[] {
+function renderTitle(title: string, slots: readonly string[]): readonly string[] {
   const parts = title.split(/ [-|·/] /);
-  const site = sayName(parts.length > 1 ? parts.at(-1)! : '', slots);
-  return [...sayName(parts[0]!, slots), ...site.slice(-1)];
+  const site = renderName(parts.length > 1 ? parts.at(-1)! : '', slots);
+  return [...renderName(parts[0]!, slots), ...site.slice(-1)];
 }
 
-function heldIn(role: string, rest: string, slots: readonly string[]): readonly string[] {
+function findHeldSlots(role: string, rest: string, slots: readonly string[]): readonly string[] {
   if (role === 'checkbox' || role === 'radio') return [/ checked: true/.test(rest) ? 'on' : 'off'];
   if (role === 'option') return / selected: True/.test(rest) ? ['on'] : [];
   const value = role === 'combobox' ? / value: (?:'([^']*)'|"([^"]*)")/.exec(rest) : null;
-  return value ? sayName(value[1] ?? value[2] ?? '', slots) : [];
+  return value ? renderName(value[1] ?? value[2] ?? '', slots) : [];
 }
 
 /** Places of what stands in a table: the column's header, the number of the row, and the slots that the row names. */
@@ -306,40 +306,40 @@ function actOf(action: string, reading: Reading): Act {
   const [, verb, id, text, enter] = ACTION.exec(action) ?? [];
   if (id === undefined) {
     const about = placeOfAnswer(action, reading);
-    return { words: otherWords(action, reading), about: [...about, ...namedIn(about, reading)] };
+    return { words: listOtherWords(action, reading), about: [...about, ...findNamedWords(about, reading)] };
   }
   const on = reading.elements.get(id);
   if (!on) return { words: ['click', 'other'], about: [] };
   const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
   if (verb === 'type') {
-    const typed = text === undefined ? [] : sayName(text, reading.slots);
+    const typed = text === undefined ? [] : renderName(text, reading.slots);
     const words = ['type', ...on.said, ...typed, ...(enter === '1' ? ['enter'] : [])];
-    return { words, about: [...calledBy(text, on, reading), ...holds] };
+    return { words, about: [...findCallingWords(text, on, reading), ...holds] };
   }
   return {
     words: [VERBS[on.role] ?? 'link', ...on.said],
-    about: [...on.place, ...namedIn(on.said, reading), ...holds],
+    about: [...on.place, ...findNamedWords(on.said, reading), ...holds],
   };
 }
 
 /** `named` for words of which the objective has one, the commonest apart. */
-function namedIn(words: readonly string[], { stems }: Reading): readonly string[] {
+function findNamedWords(words: readonly string[], { stems }: Reading): readonly string[] {
   return words.some((word) => stems.has(stem(word))) ? ['named'] : [];
 }
 
 /** Words by which the objective calls a text that a field is given: `named` where the field is called so, else its words. */
-function calledBy(text: string | undefined, on: Element, { called, slots }: Reading): readonly string[] {
+function findCallingWords(text: string | undefined, on: Element, { called, slots }: Reading): readonly string[] {
   const slot = called[slots.indexOf((text ?? '').toLowerCase())];
   if (!slot) return [];
   if (isCalled(slot, on.name)) return ['named'];
   return ['as', ...slot.called.slice(0, 2).map((word) => (WORDS.has(word) ? word : 'other'))];
 }
 
-function otherWords(action: string, { slots }: Reading): string[] {
+function listOtherWords(action: string, { slots }: Reading): string[] {
   const given = /^stop \[([\s\S]*)\]$/.exec(action)?.[1];
   if (given === '') return ['stop'];
   if (given === 'N/A') return ['answer', 'none'];
-  if (given !== undefined) return ['answer', ...sayName(given, slots)];
+  if (given !== undefined) return ['answer', ...renderName(given, slots)];
   if (action.startsWith('goto')) return ['home'];
   return (action.toLowerCase().match(/[a-z]+|\d+/g) ?? []).map((word) => (/\d/.test(word) ? 'number' : word));
 }
@@ -356,7 +356,7 @@ function placeOfAnswer(action: string, { elements, slots }: Reading): readonly s
   if (!inside) return [];
   if (inside.name === given) return [inside.role === 'heading' ? 'heading' : 'link'];
   const at = (inside.name.slice(0, inside.name.indexOf(given)).match(/\d+/g) ?? []).length;
-  return ['of', ...sayName(inside.name, slots), String(at + 1)];
+  return ['of', ...renderName(inside.name, slots), String(at + 1)];
 }
 
 /** True if a text has another in it, and not as a piece of a longer number or word. */
@@ -448,7 +448,7 @@ export const view: WindowView<Memory> = {
   mode: 'window',
   lexicon: [],
   words: [...new Set([...OWN, ...Array.from({ length: MAX_SLOTS }, (_, i) => slotWord(i)), ...WORDS])],
-  track: { begin, after },
+  track: { begin, reduce: updateMemory },
   candidate,
   render,
 };

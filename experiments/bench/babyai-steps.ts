@@ -76,13 +76,13 @@ export async function babyaiSteps(options: BenchOptions = {}): Promise<Figure[]>
 
   const oneThread = [
     measure('low-level steps with image', 'steps/s', () => lowLevel(raw), original(ORIGINAL.steps)),
-    measure('resets, all 40 levels', 'resets/s', () => timed(() => resets(raw)), original(ORIGINAL.resets)),
+    measure('resets, all 40 levels', 'resets/s', () => measureMs(() => resets(raw)), original(ORIGINAL.resets)),
     measure('text, original rules, recorded actions', 'steps/s', () => originalText(text), original(ORIGINAL.text)),
-    measure('text, corrected rules, random actions', 'steps/s', () => correctedText(text), original(ORIGINAL.text)),
-    measure('vectorised, 32 worlds, resets included', 'steps/s', vectorised(32), GYMNASIUM.sync),
-    measure('vectorised, 1024 worlds, resets included', 'steps/s', vectorised(1024), GYMNASIUM.numpy),
+    measure('text, corrected rules, random actions', 'steps/s', () => formatCorrected(text), original(ORIGINAL.text)),
+    measure('vectorised, 32 worlds, resets included', 'steps/s', stepVectorised(32), GYMNASIUM.sync),
+    measure('vectorised, 1024 worlds, resets included', 'steps/s', stepVectorised(1024), GYMNASIUM.numpy),
   ];
-  return [...oneThread, ...(await vectorisedPool(32, runs, seconds)), ...memory(LIVE)];
+  return [...oneThread, ...(await stepVectorisedPool(32, runs, seconds)), ...memory(LIVE)];
 }
 
 /** Recorded episodes, or random ones of the same shape on machines without recordings. */
@@ -100,7 +100,7 @@ function load(folder: string, name: string): Recorded[] {
   }));
 }
 
-function timed(work: () => number): [count: number, ms: number] {
+function measureMs(work: () => number): [count: number, ms: number] {
   const start = performance.now();
   const count = work();
   return [count, performance.now() - start];
@@ -110,7 +110,7 @@ function timed(work: () => number): [count: number, ms: number] {
 function lowLevel(episodes: readonly Recorded[]): [number, number] {
   const image = new Uint8Array(IMAGE_BYTES);
   const worlds = episodes.map(({ level, seed }) => generate(level, seed));
-  return timed(() => {
+  return measureMs(() => {
     let count = 0;
     for (const [n, { steps }] of episodes.entries()) {
       const world = worlds[n]!;
@@ -132,7 +132,7 @@ function resets(episodes: readonly Recorded[]): number {
 function originalText(episodes: readonly Recorded[]): [number, number] {
   const rng = Rng.fromSeed(11);
   const games = episodes.map(({ level, seed }) => new OriginalText(indexOf(level, seed)));
-  return timed(() => {
+  return measureMs(() => {
     let count = 0;
     for (const [n, { steps }] of episodes.entries()) {
       const game = games[n]!;
@@ -144,10 +144,10 @@ function originalText(episodes: readonly Recorded[]): [number, number] {
 }
 
 /** Listing the actions and choosing one is part of a step here. */
-function correctedText(episodes: readonly Recorded[]): [number, number] {
+function formatCorrected(episodes: readonly Recorded[]): [number, number] {
   const rng = Rng.fromSeed(11);
   const sessions = episodes.map(({ level, seed }) => new CorrectedSession(indexOf(level, seed)));
-  return timed(() => {
+  return measureMs(() => {
     let count = 0;
     for (const session of sessions) {
       for (let t = 0; t < 50; t++) {
@@ -160,19 +160,19 @@ function correctedText(episodes: readonly Recorded[]): [number, number] {
 }
 
 /** A round of 16 steps in each of `numEnvs` worlds of level 2, by random actions. */
-export function vectorised(numEnvs: number): () => [count: number, ms: number] {
+export function stepVectorised(numEnvs: number): () => [count: number, ms: number] {
   const envs = new VectorBabyAI({ level: 2, numEnvs });
   const rng = Rng.fromSeed(5);
   const actions = Array.from({ length: 16 }, () => Uint8Array.from({ length: numEnvs }, () => rng.int(7)));
   return () =>
-    timed(() => {
+    measureMs(() => {
       for (const each of actions) envs.step(each);
       return actions.length * numEnvs;
     });
 }
 
 /** The same in as many threads as there are cores, all at once. */
-async function vectorisedPool(numEnvs: number, runs: number, seconds: number): Promise<Figure[]> {
+async function stepVectorisedPool(numEnvs: number, runs: number, seconds: number): Promise<Figure[]> {
   const threads = availableParallelism();
   const url = workerUrl(new URL('./vector-worker.js', import.meta.url));
   const init: VectorInit = { numEnvs, runs, seconds };

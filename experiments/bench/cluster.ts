@@ -157,16 +157,16 @@ class Lab {
     const updates = last.update! - first.update!;
     const groups = updates * this.config().learner.groupsPerUpdate;
     const steps = last.envSteps! - first.envSteps!;
-    const used = (of: keyof typeof after) => after[of] - before[of];
+    const measureUsed = (of: keyof typeof after) => after[of] - before[of];
     return {
       steps: steps / seconds,
       updates: updates / seconds,
-      updateSeconds: used('learner') / updates,
-      groupSeconds: used('workers') / groups,
+      updateSeconds: measureUsed('learner') / updates,
+      groupSeconds: measureUsed('workers') / groups,
       stepMs: {
-        learner: (1000 * used('learner')) / steps,
-        workers: (1000 * used('workers')) / steps,
-        server: workers === 0 ? 0 : (1000 * used('server')) / steps,
+        learner: (1000 * measureUsed('learner')) / steps,
+        workers: (1000 * measureUsed('workers')) / steps,
+        server: workers === 0 ? 0 : (1000 * measureUsed('server')) / steps,
       },
     };
   }

@@ -26,14 +26,14 @@ export const bench: Bench = async () => {
     for (const listActions of [true, false]) {
       figures.push({
         name: `TextCraft through one env host, ${episodes} episodes${listActions ? ', actions listed' : ''}`,
-        value: await hosted('textcraft', 1, episodes, listActions),
+        value: await benchHosted('textcraft', 1, episodes, listActions),
         unit: 'steps/s',
         reference: { name: "the original's HTTP server, 32 clients", value: 945 },
       });
     }
   }
   for (const threads of new Set([1, availableParallelism()])) {
-    const pool = await hosted('babyai', threads, 256, true);
+    const pool = await benchHosted('babyai', threads, 256, true);
     const name = `BabyAI text through ${threads} env ${threads === 1 ? 'host' : 'hosts'}, 256 episodes, actions listed`;
     const reference = { name: "the original's, in process", value: ORIGINAL.text };
     figures.push({ name: `${name}, the whole pool`, value: pool, unit: 'steps/s', reference });
@@ -48,7 +48,7 @@ export const bench: Bench = async () => {
 };
 
 /** Random play through host threads, the main thread choosing; median of five windows of a second. */
-async function hosted(id: string, threads: number, episodes: number, listActions: boolean): Promise<number> {
+async function benchHosted(id: string, threads: number, episodes: number, listActions: boolean): Promise<number> {
   const pool = await createEnvPool({
     envs: [{ id, url: registry[id]! }],
     threads,
@@ -64,7 +64,7 @@ async function hosted(id: string, threads: number, episodes: number, listActions
   const open = () => {
     const episode = next++;
     tables.set(episode, []);
-    pool.tell({ type: 'open', episode, attempt: 1, task: { env: id, index: episode % 400, seed: episode } });
+    pool.send({ type: 'open', episode, attempt: 1, task: { env: id, index: episode % 400, seed: episode } });
   };
   pool.observations$.subscribe((event: EnvEvent) => {
     if (event.type === 'failed') throw new Error(event.failure.message);
@@ -73,13 +73,13 @@ async function hosted(id: string, threads: number, episodes: number, listActions
     const table = tables.get(episode)!;
     table.push(...event.newActions);
     if (step.kind === 'terminated' || turn >= 20) {
-      if (step.kind !== 'terminated') pool.tell({ type: 'close', episode });
+      if (step.kind !== 'terminated') pool.send({ type: 'close', episode });
       tables.delete(episode);
       open();
       return;
     }
     const action = actions.length > 0 ? table[rng.pick([...actions])]! : 'inventory';
-    pool.tell({ type: 'step', episode, turn: turn + 1, action });
+    pool.send({ type: 'step', episode, turn: turn + 1, action });
   });
   for (let i = 0; i < episodes; i++) open();
   const rates: number[] = [];

@@ -23,7 +23,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
-import { timed } from '../../src/engine/timed.ts';
+import { timeEngine } from '../../src/engine/timed.ts';
 import { summarise } from '../../src/evaluation/summary.ts';
 import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
@@ -51,7 +51,7 @@ const LAGS = [0, 2, 4] as const;
 export const bench: Bench = async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   try {
-    const groups = await recorded(dir);
+    const groups = await readRecorded(dir);
     const figures: Figure[] = [];
     for (const [name, overrides] of Object.entries(updates))
       figures.push(...(await updateFigures(name, overrides, groups)));
@@ -91,7 +91,7 @@ function quickstart(...overrides: readonly string[]): RunConfig {
 }
 
 /** The groups of one update of an untrained policy, horizon 16. */
-async function recorded(root: string): Promise<Group[]> {
+async function readRecorded(root: string): Promise<Group[]> {
   const dir = join(root, 'recorded');
   mkdirSync(dir);
   const config = quickstart(
@@ -115,7 +115,7 @@ async function recorded(root: string): Promise<Group[]> {
 async function updateFigures(name: string, overrides: readonly string[], groups: readonly Group[]): Promise<Figure[]> {
   const config = quickstart('learner.filterGroups=false', ...overrides);
   const { model, params, codec } = setUpLocalPolicy(config, view, undefined);
-  const { engine, computing } = timed(
+  const { engine, computing } = timeEngine(
     await openEngine({ name: config.engine.name, device: config.engine.device, threads: config.engine.learnerThreads }),
     systemClock,
   );
@@ -171,7 +171,7 @@ async function asyncFigures(world: World, root: string): Promise<Figure[]> {
     for (const maxLag of seed % 2 === 0 ? LAGS.toReversed() : LAGS) {
       const dir = join(root, `${world.name}-${seed}-${maxLag}`.replaceAll(' ', '-'));
       mkdirSync(dir);
-      outcomes.get(maxLag)!.push(await trained(world, maxLag, seed, dir));
+      outcomes.get(maxLag)!.push(await trainRun(world, maxLag, seed, dir));
     }
   }
   const of = (maxLag: number, key: keyof Outcome) => median(outcomes.get(maxLag)!.map((one) => one[key]));
@@ -195,7 +195,7 @@ async function asyncFigures(world: World, root: string): Promise<Figure[]> {
   return LAGS.flatMap(figures);
 }
 
-async function trained({ envModule, updates }: World, maxLag: number, seed: number, dir: string): Promise<Outcome> {
+async function trainRun({ envModule, updates }: World, maxLag: number, seed: number, dir: string): Promise<Outcome> {
   const config = quickstart(
     `seed=${seed}`,
     'horizon={type: fixed, rounds: 16}',

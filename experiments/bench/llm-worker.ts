@@ -16,7 +16,7 @@ import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
 import { decodeGraph, prefillGraph, trainGraph } from '../../src/model/programs.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import { frozenAs, type Quantize } from '../../src/pretrained/quantize.ts';
+import { freezeAs, type Quantize } from '../../src/pretrained/quantize.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
 import { decodeBatch, type Feeds, promptBatch, trainBatch } from './tensor-feeds.ts';
 
@@ -52,11 +52,11 @@ async function measure(
 ): Promise<LlmMeasurement> {
   const start = performance.now();
   const model = openModel(folder, 8192);
-  const config = base === 'inputs' ? model.config : frozenAs(model, base, join(folder, 'quantised'));
+  const config = base === 'inputs' ? model.config : freezeAs(model, base, join(folder, 'quantised'));
   const [kind, size = '', how] = what.split(':') as [string, string | undefined, string | undefined];
   const engine = await openEngine({ name: 'onnxruntime-node', threads: 1, packing: how !== 'unpacked' });
   const weights: Feeds =
-    base === 'inputs' ? fed(model.config, (name) => readWeight(model.shards.weights.get(name)!)) : {};
+    base === 'inputs' ? feedTensors(model.config, (name) => readWeight(model.shards.weights.get(name)!)) : {};
   let tokens: number;
   let feeds: Feeds;
   let graph: ReturnType<typeof prefillGraph>;
@@ -80,7 +80,7 @@ async function measure(
     const decoding = lean ? { chunks: Math.ceil(tokens / 256), recompute: true, masked: false } : { masked: false };
     graph = trainGraph(adapted, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW, ...decoding });
     const drawn = drawParameters(parameterSpecs(adapted), 1);
-    feeds = { ...trainBatch(config, batch, length), ...fed(adapted, (name) => drawn[name]!, ['', 'm/', 'v/']) };
+    feeds = { ...trainBatch(config, batch, length), ...feedTensors(adapted, (name) => drawn[name]!, ['', 'm/', 'v/']) };
   }
   const program = await engine.compile(graph);
   held.push(program);
@@ -120,7 +120,7 @@ async function measureThreads(folder: string, base: string, threads: number, how
 }
 
 /** Feeds of parameters under their names, and of zeros under each further prefix. */
-function fed(
+function feedTensors(
   config: ModelConfig,
   numbersOf: (name: string) => Float32Array,
   prefixes: readonly string[] = [''],

@@ -71,7 +71,7 @@ export async function llmBench({
       if (what.startsWith('threads')) {
         for (const base of bases) {
           if (base === 'inputs') continue;
-          const [one, two] = [1, 2].map((count) => heldBy(worker, folder, base, what, count)) as [number, number];
+          const [one, two] = [1, 2].map((count) => measureHeld(worker, folder, base, what, count)) as [number, number];
           threads[`${base}${what.slice('threads'.length)}`] = { one, two };
           if (!json)
             console.log(`${what} ${base}: one ${one.toFixed(2)} GB, two ${two.toFixed(2)}, ${(two / one).toFixed(2)}x`);
@@ -107,7 +107,7 @@ export async function llmBench({
 }
 
 /** 10^9 bytes that a process holds while some threads of it decode over one base. */
-function heldBy(worker: string, folder: string, base: string, what: string, threads: number): number {
+function measureHeld(worker: string, folder: string, base: string, what: string, threads: number): number {
   const args = [worker, folder, base, what.replace('threads', `threads:${threads}`), '3'];
   const out = execFileSync(process.execPath, args, { encoding: 'utf8' });
   return (JSON.parse(out) as ThreadsMeasurement).held;

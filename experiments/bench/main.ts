@@ -150,12 +150,12 @@ async function measure(names: readonly string[], flags: BenchFlags): Promise<voi
     }
     const figures = await loaded.bench();
     results[name] = figures;
-    if (!json) process.stdout.write(`\n${name}\n${shown(figures).join('\n')}\n`);
+    if (!json) process.stdout.write(`\n${name}\n${formatFigure(figures).join('\n')}\n`);
   }
   if (json) process.stdout.write(`${JSON.stringify(results)}\n`);
 }
 
-function shown(figures: readonly Figure[]): string[] {
+function formatFigure(figures: readonly Figure[]): string[] {
   return columns(
     figures.map(({ name, value, unit, reference, note }) => [
       `  ${name}`,

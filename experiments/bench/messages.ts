@@ -123,16 +123,16 @@ async function trivialHosts(episodes: number) {
   let count = 0;
   let next = 0;
   const open = () => {
-    pool.tell({ type: 'open', episode: next++, attempt: 1, task: { env: 'trivial', index: 0, seed: 0 } });
+    pool.send({ type: 'open', episode: next++, attempt: 1, task: { env: 'trivial', index: 0, seed: 0 } });
   };
   pool.observations$.subscribe((event: EnvEvent) => {
     if (event.type === 'failed') throw new Error(event.failure.message);
     count++;
     if (event.turn < 30) {
-      pool.tell({ type: 'step', episode: event.episode, turn: event.turn + 1, action: 'go' });
+      pool.send({ type: 'step', episode: event.episode, turn: event.turn + 1, action: 'go' });
       return;
     }
-    pool.tell({ type: 'close', episode: event.episode });
+    pool.send({ type: 'close', episode: event.episode });
     open();
   });
   let started = false;

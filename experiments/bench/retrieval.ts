@@ -67,8 +67,8 @@ async function servers(folder: string, { seconds = 0.5, rounds = 7 } = {}) {
     JSON.stringify({ queries: [rng.pick(knowledge.things).name], topk: 3, return_scores: true }),
   );
   const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-  const limit = await started(['--input-type=module', '-e', EMPTY]);
-  const ours = await started([main, 'serve-retriever', corpus, '--port', '0']);
+  const limit = await startServer(['--input-type=module', '-e', EMPTY]);
+  const ours = await startServer([main, 'serve-retriever', corpus, '--port', '0']);
   const clients = (count: number): Client[] =>
     Array.from({ length: count }, (_, c) => {
       let i = c;
@@ -98,7 +98,7 @@ async function servers(folder: string, { seconds = 0.5, rounds = 7 } = {}) {
 }
 
 /** A node program that prints its address; on its first line. */
-async function started(args: readonly string[]): Promise<{ url: string; child: ChildProcess }> {
+async function startServer(args: readonly string[]): Promise<{ url: string; child: ChildProcess }> {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout! })) {
     const url = /http:\/\/[\d.]+:\d+/.exec(line)?.[0];

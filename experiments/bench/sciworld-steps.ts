@@ -55,10 +55,10 @@ export function sciworldSteps({ runs = 3, seconds = 1 } = {}): Figure[] {
   const original = createEnv({ tasks: 'scienceworld', fidelity: 'original' });
   const rng = Rng.fromSeed(7);
   const reset = ({ index }: Script) => {
-    opened(corrected, index);
+    openSession(corrected, index);
     return 1;
   };
-  const resets = measure('resets', 'resets/s', (one) => timed(() => reset(one)));
+  const resets = measure('resets', 'resets/s', (one) => measureMs(() => reset(one)));
   return [
     measure('steps, recorded actions', 'steps/s', (one) => replay(corrected, one, () => {}), AGENTGYM),
     measure(
@@ -74,7 +74,7 @@ export function sciworldSteps({ runs = 3, seconds = 1 } = {}): Figure[] {
   ];
 }
 
-function opened(env: SciWorld, index: number): SciWorldSession {
+function openSession(env: SciWorld, index: number): SciWorldSession {
   return env.open({ env: env.id, index, seed: 0 });
 }
 
@@ -106,7 +106,7 @@ function own(env: SciWorld): Script[] {
     env.tasks.split('test').filter((_, i) => i % 40 === 0),
     (index) => {
       const next = createOracle({ tasks: 'scienceworld' })({ env: env.id, index, seed: 0 });
-      const session = opened(env, index);
+      const session = openSession(env, index);
       const actions: string[] = [];
       let step: TimeStep = session.first;
       for (let action = next(step); action !== undefined && step.kind !== 'terminated'; action = next(step)) {
@@ -118,7 +118,7 @@ function own(env: SciWorld): Script[] {
   );
 }
 
-function timed(work: () => number): [count: number, ms: number] {
+function measureMs(work: () => number): [count: number, ms: number] {
   const start = performance.now();
   const count = work();
   return [count, performance.now() - start];
@@ -130,8 +130,8 @@ function replay(
   { index, actions }: Script,
   asked: (session: SciWorldSession) => unknown,
 ): [number, number] {
-  const session = opened(env, index);
-  return timed(() => {
+  const session = openSession(env, index);
+  return measureMs(() => {
     let count = 0;
     for (const action of actions) {
       count++;
@@ -143,8 +143,8 @@ function replay(
 }
 
 function choose(env: SciWorld, index: number, rng: Rng): [number, number] {
-  const session = opened(env, index);
-  return timed(() => {
+  const session = openSession(env, index);
+  return measureMs(() => {
     for (let t = 1; t <= 100; t++) if (session.step(rng.pick(session.actions())).kind === 'terminated') return t;
     return 100;
   });
@@ -155,7 +155,7 @@ function memory(env: SciWorld, scripts: readonly Script[]): Figure[] {
   const before = bytesInUse();
   const sessions = Array.from({ length: LIVE }, (_, n) => {
     const { index, actions } = scripts[n % scripts.length]!;
-    const session = opened(env, index);
+    const session = openSession(env, index);
     for (const action of actions.slice(0, 20)) session.step(action);
     return session;
   });

@@ -14,15 +14,15 @@ import type { Task } from '../../src/core/task.ts';
 export { view } from '../../envs/textcraft/index.ts';
 
 /** Milliseconds of the fastest step, and of the slowest. */
-const LEAST_MS = 2;
-const MOST_MS = 1000;
+const MIN_MS = 2;
+const MAX_MS = 1000;
 /** Pareto: P(latency > x) = (LEAST_MS / x)^TAIL; the mean is LEAST_MS · TAIL / (TAIL − 1) = 6 ms, the variance infinite. */
 const TAIL = 1.5;
 
 /** @returns milliseconds */
 function latencyOf({ index, seed }: Task, turn: number, action: string): number {
   const u = Rng.fromSeed(seedFrom('latency', index, seed, turn, action)).float();
-  return Math.min(MOST_MS, LEAST_MS * (1 - u) ** (-1 / TAIL));
+  return Math.min(MAX_MS, MIN_MS * (1 - u) ** (-1 / TAIL));
 }
 
 export function createEnv(options: EnvOptions = {}): Env {

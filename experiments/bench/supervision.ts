@@ -51,7 +51,7 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
       if (!routes.actor) routes.bare(event);
     });
     const routed = {
-      tell: (command: EnvCommand) => pool.tell(command),
+      tell: (command: EnvCommand) => pool.send(command),
       observations$: pool.observations$.pipe(filter(() => routes.actor)),
     };
     const recorded = { episodes() {}, progressed() {} };
@@ -87,7 +87,10 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
       return bareLoop(pool, routes, 1_000_000 * ++repeat);
     };
     const cpu: [number[], number[]] = [[], []];
-    const measures = [() => rate(() => costed(actors, cpu[0])), () => rate(() => costed(bare, cpu[1]))] as const;
+    const measures = [
+      () => rate(() => measureCost(actors, cpu[0])),
+      () => rate(() => measureCost(bare, cpu[1])),
+    ] as const;
     const [withActors, without] = (await rounds(measures, pairs)) as [number[], number[]];
     // Neighbours in time are compared with each other: what else the machine does moves both.
     const shares = withActors.map((value, i) => value / without[i]!);
@@ -96,7 +99,7 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
         name: 'TextCraft rollout under actors, supervised and accounted for',
         value: median(shares),
         unit: "of a bare loop's throughput",
-        note: `median of ${pairs} pairs; ${perSecond(withActors)} and ${perSecond(without)} steps/s`,
+        note: `median of ${pairs} pairs; ${computeRate(withActors)} and ${computeRate(without)} steps/s`,
       },
       {
         name: 'the same, processor time of a step (all threads)',
@@ -162,7 +165,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
       for (let member = 0; member < REPEATS; member++) {
         const episode = next++;
         runs.set(episode, openEpisode(group, member, episode, 1, performance.now()));
-        pool.tell({ type: 'open', episode, attempt: 1, task });
+        pool.send({ type: 'open', episode, attempt: 1, task });
       }
     };
     const decide = () => {
@@ -171,7 +174,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
         for (const acted of policy.step()) {
           const { episode, turn } = acted;
           const action = act(runs.get(episode)!, acted, performance.now())!;
-          pool.tell({ type: 'step', episode, turn: turn + 1, action });
+          pool.send({ type: 'step', episode, turn: turn + 1, action });
         }
       }
     };
@@ -185,7 +188,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
         finished.push(after.trajectory);
         runs.delete(episode);
         run.group.running.delete(run.member);
-        pool.tell({ type: 'close', episode });
+        pool.send({ type: 'close', episode });
         policy.release([episode]);
         if (finished.length === TASKS * REPEATS) done();
         if (run.group.running.size === 0) open();
@@ -201,12 +204,12 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
   return finished.reduce((sum, { turns }) => sum + turns.length, 0);
 }
 
-function perSecond(rates: readonly number[]): string {
+function computeRate(rates: readonly number[]): string {
   return Math.round(median(rates)).toLocaleString('en');
 }
 
 /** Runs `work` and notes the processor microseconds of each thing it counted. */
-async function costed(work: () => Promise<number>, into: number[]): Promise<number> {
+async function measureCost(work: () => Promise<number>, into: number[]): Promise<number> {
   const before = process.cpuUsage();
   const count = await work();
   const { user, system } = process.cpuUsage(before);

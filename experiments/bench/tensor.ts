@@ -114,7 +114,7 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
   };
 }
 
-async function timed(run: () => Promise<void>, seconds: number): Promise<Times> {
+async function measureMs(run: () => Promise<void>, seconds: number): Promise<Times> {
   const times: Times = [];
   const start = performance.now();
   while (performance.now() - start < seconds * 1000 || times.length < 3) {
@@ -133,7 +133,7 @@ async function matmulLimit(engine: Engine, seconds: number): Promise<number> {
   const program = await engine.compile(defineGraph({ y: matmul(input('a', shape), input('b', shape)) }));
   const data = Float32Array.from({ length: n * n }, (_, i) => Math.sin(i));
   const feeds: Feeds = { a: { dtype: 'f32', shape, data }, b: { dtype: 'f32', shape, data } };
-  const times = await timed(async () => {
+  const times = await measureMs(async () => {
     (await program.run(feeds)).y!.dispose();
   }, seconds);
   await program.dispose();
@@ -202,7 +202,7 @@ export async function tensorBench(flags: BenchFlags): Promise<void> {
     for (const [i, { load, run }] of runs.entries()) {
       if (round === 0) await run();
       await sleep(SETTLE_MS);
-      ours[i]!.push(roundOf(await timed(run, seconds)));
+      ours[i]!.push(roundOf(await measureMs(run, seconds)));
       await sleep(SETTLE_MS);
       if (torch) theirs[i]!.push(roundOf(await torch.measure(load.what, load.batch, seconds)));
     }

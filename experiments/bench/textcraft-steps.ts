@@ -39,7 +39,7 @@ interface Script {
 export function textcraftSteps({ minMs = 300 }: { readonly minMs?: number } = {}): TextcraftSteps {
   const file = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'textcraft', 'episodes.jsonl.gz');
   const actions = existsSync(file) ? 'golden' : 'own';
-  const scripts = actions === 'golden' ? recorded(file) : own();
+  const scripts = actions === 'golden' ? readRecorded(file) : own();
   const warm = createEnv({ fidelity: 'original' });
   const fresh = () => createEnv({ fidelity: 'original' });
   measure(scripts, () => warm, false, minMs); // lets the compiler settle
@@ -73,7 +73,7 @@ function measure(scripts: readonly Script[], envOfPass: () => TextCraft, listed:
   return Math.round((steps / elapsed) * 1000);
 }
 
-function recorded(file: string): readonly Script[] {
+function readRecorded(file: string): readonly Script[] {
   interface Episode {
     readonly goal: string;
     readonly commands: readonly string[];

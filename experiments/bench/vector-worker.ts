@@ -1,6 +1,6 @@
 /** One thread of the pool that steps the vectorised grid worlds: measures itself, answers with its rate, and ends. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { vectorised } from './babyai-steps.ts';
+import { stepVectorised } from './babyai-steps.ts';
 import { median } from './median.ts';
 
 export interface VectorInit {
@@ -16,7 +16,7 @@ export type VectorRate = number;
 
 if (parentPort) {
   const { numEnvs, runs, seconds } = workerData as VectorInit;
-  const round = vectorised(numEnvs);
+  const round = stepVectorised(numEnvs);
   const rates: number[] = [];
   for (let run = -1; run < runs; run++) {
     const began = performance.now();

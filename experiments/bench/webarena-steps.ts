@@ -29,7 +29,7 @@ interface Played {
 /** Measures WebArena's rates. */
 export async function webarenaSteps(): Promise<Figure[]> {
   const env = new EmbeddedWebArena(OPTIONS);
-  const played = await recorded(env);
+  const played = await readRecorded(env);
   const rates: number[] = [];
   for (let run = 0; run < 4; run++) rates.push(await rate(env, played, 1500));
   const figures: Figure[] = [
@@ -44,7 +44,7 @@ export async function webarenaSteps(): Promise<Figure[]> {
   return findChromium() === undefined ? figures : [...figures, ...(await browserFigures(played))];
 }
 
-async function recorded(env: EmbeddedWebArena): Promise<Played[]> {
+async function readRecorded(env: EmbeddedWebArena): Promise<Played[]> {
   const all: Played[] = [];
   for (let i = 0; i < TASKS; i++) {
     const task = { env: 'webarena', index: 372 + 2 * i, seed: 0 };

@@ -21,9 +21,9 @@ import {
   trainGraph,
 } from '../../src/model/programs.ts';
 import { readAdapter } from '../../src/pretrained/adapter.ts';
-import { frozen } from '../../src/pretrained/base.ts';
+import { freeze } from '../../src/pretrained/base.ts';
 import { openModel, type PretrainedModel } from '../../src/pretrained/folder.ts';
-import { mergedWeight, writeMerged } from '../../src/pretrained/merge.ts';
+import { mergeWeight, writeMerged } from '../../src/pretrained/merge.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
 import { decodeSafetensors } from '../../src/record/safetensors.ts';
 import { type Feeds, f32, promptsOf, scalarsOf, sequencesOf } from './llm-feeds.ts';
@@ -84,7 +84,7 @@ export async function replayModel(record: unknown, report: Report, folder: strin
     specs.map(({ name, shape }) => [name, f32(shape, readWeight(model.shards.weights.get(name)!))]),
   );
   // Frozen for what only reads, fed where every weight is trained.
-  await onEachEngine(basename(folder), record as Recorded, report, folder, frozen(model), {}, model.config, weights);
+  await onEachEngine(basename(folder), record as Recorded, report, folder, freeze(model), {}, model.config, weights);
   return { episodes: 1, steps: 0 };
 }
 
@@ -93,15 +93,15 @@ export async function replayAdapter(record: unknown, report: Report, folder: str
   const { base } = record as { readonly base: string };
   const model = openModel(join(folder, '../../models', basename(base)));
   const { lora, values } = readAdapter(folder, model.config);
-  const config: ModelConfig = { ...frozen(model), adapter: lora };
+  const config: ModelConfig = { ...freeze(model), adapter: lora };
   const weights = Object.fromEntries(
     parameterSpecs(config).map(({ name, shape }) => [name, f32(shape, values[name]!)]),
   );
   const recorded = record as Recorded;
   const name = basename(folder);
   for (const [weight, { norm, at, values: expected }] of Object.entries(recorded.merged!.weights)) {
-    const got = mergedWeight(model, lora, values, weight);
-    near(
+    const got = mergeWeight(model, lora, values, weight);
+    isNear(
       report,
       `${name}: merged`,
       weight,
@@ -109,7 +109,7 @@ export async function replayAdapter(record: unknown, report: Report, folder: str
       at.map((i) => got[i]!),
       1e-4,
     );
-    near(report, `${name}: merged`, `norm of ${weight}`, [norm], [normOf(got)], 1e-3);
+    isNear(report, `${name}: merged`, `norm of ${weight}`, [norm], [normOf(got)], 1e-3);
   }
   await checkMerged(name, recorded, report, model, lora, values);
   await onEachEngine(name, recorded, report, folder, config, weights, config, weights);
@@ -135,12 +135,9 @@ async function checkMerged(
     const written = openModel(folder);
     const rounded = [...written.shards.weights.values()].some(({ source }) => source.dtype !== 'f32');
     const exact = await engine.compile(forwardGraph(model.config));
-    const stored = await engine.compile(forwardGraph(frozen(written)));
+    const stored = await engine.compile(forwardGraph(freeze(written)));
     const weights = Object.fromEntries(
-      parameterSpecs(model.config).map(({ name, shape }) => [
-        name,
-        f32(shape, mergedWeight(model, lora, values, name)),
-      ]),
+      parameterSpecs(model.config).map(({ name, shape }) => [name, f32(shape, mergeWeight(model, lora, values, name))]),
     );
     for (const [i, expected] of merged!.logprobs.entries()) {
       const { ids } = sequences[i]!;
@@ -149,11 +146,11 @@ async function checkMerged(
         return ids.slice(1).map((id, t) => logprobOf(logits, t, model.config.vocabSize, id));
       };
       const at = `${name}: merged, sequence ${i}`;
-      near(report, at, 'log-probabilities', expected, await logprobs(exact, weights), TOLERANCE);
+      isNear(report, at, 'log-probabilities', expected, await logprobs(exact, weights), TOLERANCE);
       const own = await logprobs(stored, {});
       const mean = own.reduce((sum, x, t) => sum + Math.abs(x - expected[t]!), 0) / own.length;
-      if (rounded) near(report, at, 'mean difference of the folder’s', [0], [mean], 0.02);
-      else near(report, at, 'log-probabilities of the folder', expected, own, TOLERANCE);
+      if (rounded) isNear(report, at, 'mean difference of the folder’s', [0], [mean], 0.02);
+      else isNear(report, at, 'log-probabilities of the folder', expected, own, TOLERANCE);
     }
   } finally {
     await engine.dispose();
@@ -200,16 +197,17 @@ async function checkForward(
     const out = await forward.run({ ...weights, ...promptsOf([ids]) });
     const got = floats(out.logits);
     const want = expected[`logits.${i}`];
-    if (want) near(report, at, 'logits', want.data, got, TOLERANCE);
+    if (want) isNear(report, at, 'logits', want.data, got, TOLERANCE);
     if (last_logits)
-      near(report, at, 'last logits', last_logits, got.subarray(got.length - config.vocabSize), TOLERANCE);
+      isNear(report, at, 'last logits', last_logits, got.subarray(got.length - config.vocabSize), TOLERANCE);
     const own = ids.slice(1).map((id, t) => logprobOf(got, t, config.vocabSize, id));
-    near(report, at, 'log-probabilities', logprobs, own, TOLERANCE);
-    if (loss !== undefined) near(report, at, 'loss', [loss], [-own.reduce((a, b) => a + b, 0) / own.length], TOLERANCE);
+    isNear(report, at, 'log-probabilities', logprobs, own, TOLERANCE);
+    if (loss !== undefined)
+      isNear(report, at, 'loss', [loss], [-own.reduce((a, b) => a + b, 0) / own.length], TOLERANCE);
     if (ids.length < 3) continue;
     const { feeds, rows } = sequencesOf([ids]);
     const scored = floats((await scoring.run({ ...weights, ...feeds })).logprob);
-    near(
+    isNear(
       report,
       at,
       'log-probabilities as the learner scores them',
@@ -288,10 +286,10 @@ async function checkTraining(
     const at = `${where}, ${objective} step ${t}`;
     const all: Feeds = { ...feeds, ...scalarsOf('loss', coefficients), ...state };
     const grads = await gradient.run(all);
-    near(report, at, 'loss', [recorded.loss], [floats(grads.loss)[0]!], TOLERANCE);
+    isNear(report, at, 'loss', [recorded.loss], [floats(grads.loss)[0]!], TOLERANCE);
     for (const [name, { norm, at: places, values }] of Object.entries(recorded.grads)) {
       const d = floats(grads[`d/${name}`]);
-      near(
+      isNear(
         report,
         at,
         `gradient of ${name}`,
@@ -299,7 +297,7 @@ async function checkTraining(
         places.map((i) => d[i]!),
         TOLERANCE * norm + 1e-12,
       );
-      near(report, at, `norm of the gradient of ${name}`, [norm], [normOf(d)], TOLERANCE * norm + 1e-12);
+      isNear(report, at, `norm of the gradient of ${name}`, [norm], [normOf(d)], TOLERANCE * norm + 1e-12);
     }
     const rates = {
       lr: adamw.lr,
@@ -309,7 +307,7 @@ async function checkTraining(
     };
     const out = await step.run({ ...all, ...scalarsOf('adam', rates) });
     const norm = floats(out.gradNorm)[0]!;
-    near(report, at, 'global norm of the gradients', [recorded.grad_norm], [norm], TOLERANCE * recorded.grad_norm);
+    isNear(report, at, 'global norm of the gradients', [recorded.grad_norm], [norm], TOLERANCE * recorded.grad_norm);
     const next: Feeds = {};
     for (const { name } of specs) {
       next[name] = out[`w/${name}`]!;
@@ -317,7 +315,7 @@ async function checkTraining(
     }
     for (const [name, { at: places, values }] of Object.entries(recorded.weights)) {
       const own = floats(next[name]);
-      near(
+      isNear(
         report,
         at,
         `weights of ${name}`,
@@ -333,7 +331,7 @@ async function checkTraining(
 }
 
 /** Reports the largest difference above the tolerance; lengths must be equal. */
-function near(
+function isNear(
   report: Report,
   where: string,
   what: string,

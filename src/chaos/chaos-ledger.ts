@@ -44,7 +44,7 @@ export class ChaosLedger {
   }
 
   /** Records an episode that answered as if nothing had happened. */
-  answered(episode: number): void {
+  recordAnswered(episode: number): void {
     const kind = this.#open.get(episode);
     if (kind === 'slow') this.#settle(episode, 'absorbed');
     // A duplicate's second answer is still to come.
@@ -60,7 +60,7 @@ export class ChaosLedger {
    * Records a failed episode.
    * @returns the fault that explains the failure
    */
-  failed(episode: number, cause: string): FaultKind | undefined {
+  recordFailed(episode: number, cause: string): FaultKind | undefined {
     const kind = this.#open.get(episode);
     if (kind) this.#settle(episode, 'detected');
     else this.#unexplained[cause] = (this.#unexplained[cause] ?? 0) + 1;
@@ -68,7 +68,7 @@ export class ChaosLedger {
   }
 
   /** Records an episode that was given up; a duplicate's second answer may still be on its way. */
-  closed(episode: number): void {
+  recordClosed(episode: number): void {
     if (this.#open.get(episode) !== 'duplicate') this.#settle(episode, 'abandoned');
   }
 

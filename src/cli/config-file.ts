@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { resolvePolicyPaths } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { locatedEnv } from '../run/find-world.ts';
+import { locateEnv } from '../run/find-world.ts';
 
 /**
  * Reads a configuration file; names of earlier versions are accepted, and said on stderr.
@@ -15,17 +15,17 @@ import { locatedEnv } from '../run/find-world.ts';
 export function readConfigFile(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
   } catch (thrown) {
     const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
   const config = loadRunConfig(text, path, overrides);
-  return located(config, path);
+  return locatePaths(config, path);
 }
 
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
-export function located(config: RunConfig, path: string): RunConfig {
+export function locatePaths(config: RunConfig, path: string): RunConfig {
   const { env, policy } = config;
-  return { ...config, env: locatedEnv(env, dirname(path)), policy: resolvePolicyPaths(policy, process.cwd()) };
+  return { ...config, env: locateEnv(env, dirname(path)), policy: resolvePolicyPaths(policy, process.cwd()) };
 }

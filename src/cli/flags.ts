@@ -36,9 +36,9 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   };
 }
 
-export const MOST_PORT = 65_535;
+export const MAX_PORT = 65_535;
 /** Parser of ports: 0 picks a free one. */
-export const port = wholeNumber(0, MOST_PORT);
+export const port = wholeNumber(0, MAX_PORT);
 
 /** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
 export function number(least: number, above = false): (text: string) => number {
@@ -85,7 +85,7 @@ export function refuseFlags(command: Command, names: readonly string[], why: str
  * Collects a flag that may be given again. Each time it takes one value: a list of values would swallow the argument
  * that comes after it.
  */
-export function again(value: string, before: readonly string[] = []): readonly string[] {
+export function collectFlag(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 
@@ -99,7 +99,7 @@ export function withEnvOptions(command: Command): Command {
   return command.option(
     '--option <key=value>',
     'an option of the world, e.g. fidelity=original; give it once for each',
-    again,
+    collectFlag,
     [],
   );
 }

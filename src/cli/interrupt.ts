@@ -43,7 +43,7 @@ export function onInterrupt(say: (line: string) => void, how = 'ending the run w
 }
 
 /** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */
-export function untilSignal(): Promise<NodeJS.Signals> {
+export function awaitSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => void onFirstSignal(resolve));
 }
 

@@ -1,6 +1,6 @@
 /** Tasks that `--tasks` names. */
 import { existsSync, statSync } from 'node:fs';
-import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { readTaskIds } from '../evaluation/tasks.ts';
 
@@ -16,7 +16,7 @@ export function tasksIn(text: string): string | number[] {
 
 function idsIn(path: string): string {
   try {
-    return readBounded(path, MOST_SETTINGS).toString('utf8');
+    return readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
   } catch (thrown) {
     throw new UserError('BAD_ARGUMENT', `--tasks: cannot read ${path}: ${messageOf(thrown)}`);
   }

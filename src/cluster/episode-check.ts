@@ -8,7 +8,7 @@ import { messageOf } from '../core/errors.ts';
 import { type TokensDecision, type Trajectory, turnsUsed } from '../core/trajectory.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
-import { replay } from '../reading/follow.ts';
+import { replayTurns } from '../reading/follow.ts';
 import type { Prompt } from '../reading/transcript.ts';
 
 /** Facts of a run that its episodes must fit. */
@@ -94,7 +94,7 @@ function explainInvalidTokens(
 function checkReading(one: Trajectory, { codec, maxPositions }: EpisodeFacts): void {
   let read: Prompt | undefined;
   let length = 0; // of what the model reads under this prompt
-  replay(codec, one, (transcript, t) => {
+  replayTurns(codec, one, (transcript, t) => {
     const { prompt } = transcript;
     if (prompt !== read) length = 0;
     read = prompt;

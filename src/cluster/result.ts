@@ -10,7 +10,7 @@ import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
 import { ticketSchema } from '../record/ticket-schema.ts';
-import { plainTrajectory, revivedTrajectory } from '../record/trace.ts';
+import { plainTrajectory, reviveTrajectory } from '../record/trace.ts';
 import { firstIssue, trajectorySchema } from '../record/trajectory-schema.ts';
 
 /** Result of a group, from a worker. */
@@ -81,7 +81,7 @@ export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: 
     throw refusal(`it cannot be inflated: ${messageOf(thrown)}`);
   }
   const plain = parse(resultSchema, text) as GroupResult;
-  const result = { ...plain, trajectories: plain.trajectories.map(revivedTrajectory) };
+  const result = { ...plain, trajectories: plain.trajectories.map(reviveTrajectory) };
   const why = explainInvalidResult(result, ticket, vocabSize);
   if (why !== undefined) throw refusal(why);
   return result;

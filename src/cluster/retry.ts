@@ -39,7 +39,7 @@ export async function retryWhileUnavailable<T>(
         isReported = true;
         onWaiting?.(`${thrown.message}; waiting for it`, thrown.reason);
       }
-      await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+      await new Promise<void>((resolve) => clock.setTimer(waitMs, resolve));
     }
   }
 }

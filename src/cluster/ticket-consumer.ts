@@ -243,6 +243,6 @@ export class TicketConsumer {
   }
 
   #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.clock.after(ms, resolve));
+    return new Promise((resolve) => this.#options.clock.setTimer(ms, resolve));
   }
 }

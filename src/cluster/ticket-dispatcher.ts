@@ -324,6 +324,6 @@ export class TicketDispatcher {
   }
 
   #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.clock.after(ms, resolve));
+    return new Promise((resolve) => this.#options.clock.setTimer(ms, resolve));
   }
 }

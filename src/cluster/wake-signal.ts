@@ -25,7 +25,7 @@ export class WakeSignal {
         cancel();
         resolve();
       };
-      const cancel = this.#clock.after(ms, finish);
+      const cancel = this.#clock.setTimer(ms, finish);
       this.#wake = finish;
       if (this.#isSet) finish();
     });

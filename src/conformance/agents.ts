@@ -4,7 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import { withHorizon } from '../core/horizon.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { close, open, quoted, step } from './script.ts';
+import { close, open, quoteText, step } from './script.ts';
 
 export interface AgentResult {
   readonly agent: 'random' | 'oracle';
@@ -89,7 +89,7 @@ async function episode(env: Env, task: Task, horizon: number, agent: Agent) {
     const action = agent(seen, session.actions());
     if (action === undefined) break;
     if (typeof action !== 'string')
-      throw new TypeError(`the oracle answered ${quoted(String(action))}, which is no text`);
+      throw new TypeError(`the oracle answered ${quoteText(String(action))}, which is no text`);
     seen = withHorizon(await step(session, action), ++turns, horizon);
     reward += seen.reward;
   }

@@ -6,7 +6,7 @@ import type fastCheck from 'fast-check';
 import type { Env } from '../core/env.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { anyText, type Move, type Script } from './script.ts';
+import { drawAnyText, type Move, type Script } from './script.ts';
 
 /** Longest script, in moves. */
 const MAX_MOVES = 40;
@@ -36,7 +36,7 @@ export function arbitraries(
   const uint32 = fc.integer({ min: 0, max: 0xffff_ffff });
   const index = fc.integer({ min: 0, max: env.tasks.count - 1 });
   const text = fc.oneof(
-    uint32.map((seed) => anyText(Rng.fromSeed(seed))),
+    uint32.map((seed) => drawAnyText(Rng.fromSeed(seed))),
     texts ?? fc.string(),
   );
   const move: fastCheck.Arbitrary<Move> = fc.oneof(

@@ -10,10 +10,10 @@ export type ThreadMessage =
   | { readonly type: 'done'; readonly report: ConformanceReport }
   | { readonly type: 'failed'; readonly code: string | undefined; readonly message: string };
 
-const say = (message: ThreadMessage) => parentPort!.postMessage(message);
+const post = (message: ThreadMessage) => parentPort!.postMessage(message);
 try {
-  const report = await checkModule(workerData as CheckRequest, (what) => say({ type: 'doing', what }));
-  say({ type: 'done', report });
+  const report = await checkModule(workerData as CheckRequest, (what) => post({ type: 'doing', what }));
+  post({ type: 'done', report });
 } catch (thrown) {
-  say({ type: 'failed', code: thrown instanceof LongplayError ? thrown.code : undefined, message: messageOf(thrown) });
+  post({ type: 'failed', code: thrown instanceof LongplayError ? thrown.code : undefined, message: messageOf(thrown) });
 }

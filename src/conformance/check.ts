@@ -2,7 +2,7 @@
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import { drawCase, type Law, laws, type Subject } from './laws.ts';
-import { actionOf, close, open, quoted, type Script, shrink, step } from './script.ts';
+import { actionOf, close, open, quoteText, type Script, shrink, step } from './script.ts';
 
 /** Options of a check: how many cases each law is tried on, and their seed. */
 export interface CheckOptions {
@@ -73,14 +73,14 @@ export async function envLaws(
   const results = await checkLaws({ createEnv, ...rest }, { cases, seed });
   const broken = results.filter(({ ok }) => !ok);
   if (broken.length === 0) return;
-  throw new LongplayError('ENV_BROKEN', [`seed ${seed}:`, ...broken.flatMap(brokenLines)].join('\n'));
+  throw new LongplayError('ENV_BROKEN', [`seed ${seed}:`, ...broken.flatMap(formatBroken)].join('\n'));
 }
 
 /** Report of a broken law in a few lines. */
-export function brokenLines({ law, broken }: LawResult): string[] {
+export function formatBroken({ law, broken }: LawResult): string[] {
   if (!broken) return [];
   const { seen, task, actions } = broken;
-  const said = actions.length === 0 ? [] : [`  after ${actions.map(quoted).join(', ')}`];
+  const said = actions.length === 0 ? [] : [`  after ${actions.map(quoteText).join(', ')}`];
   return [`broken: ${law}`, `  ${seen}`, `  task ${task.index}, seed ${task.seed}`, ...said];
 }
 
@@ -105,11 +105,11 @@ async function counterexample(
       return true;
     }
   });
-  return { seen, task: none, actions: await spoken(subject, smallest) };
+  return { seen, task: none, actions: await collectTexts(subject, smallest) };
 }
 
 /** Texts that a script says, as far as the env gets with it. */
-async function spoken(subject: Subject, script: Script): Promise<string[]> {
+async function collectTexts(subject: Subject, script: Script): Promise<string[]> {
   const said: string[] = [];
   try {
     const env = subject.createEnv();

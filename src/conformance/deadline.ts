@@ -8,7 +8,7 @@ const ANSWER_MS = 10_000;
  * Passes a plain value through; of a promise, rejects when it has not settled in time.
  * @param what names the call in the message
  */
-export function within<T>(answer: MaybePromise<T>, what: string, ms = ANSWER_MS): MaybePromise<T> {
+export function rejectAfter<T>(answer: MaybePromise<T>, what: string, ms = ANSWER_MS): MaybePromise<T> {
   if (!(answer instanceof Promise)) return answer;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

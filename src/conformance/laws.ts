@@ -24,7 +24,7 @@ import {
   drawScript,
   open,
   play,
-  quoted,
+  quoteText,
   type Script,
   step,
   taskOf,
@@ -71,12 +71,12 @@ export const laws: readonly Law[] = [
     const session = await open(env, script);
     requireThat(
       session.first?.kind === 'first' && typeof session.first.observation === 'string',
-      () => `open answered with first = ${shown(session.first)}, not a first step`,
+      () => `open answered with first = ${formatValue(session.first)}, not a first step`,
     );
     for (const move of script.moves) {
       const action = actionOf(move, session);
       const answer: EnvStep = await step(session, action); // not stopped by `terminated`: that must do no harm either
-      requireThat(isEnvStep(answer), () => `${quoted(action)} was answered with ${shown(answer)}`);
+      requireThat(isEnvStep(answer), () => `${quoteText(action)} was answered with ${formatValue(answer)}`);
     }
     await close(session);
     await close(session);
@@ -132,7 +132,7 @@ export const laws: readonly Law[] = [
       if (one.kind === 'first') return;
       requireThat(
         Number.isFinite(one.reward) && one.reward >= least && one.reward <= most,
-        () => `${quoted(actions[t - 1]!)} paid ${one.reward}, outside [${least}, ${most}]`,
+        () => `${quoteText(actions[t - 1]!)} paid ${one.reward}, outside [${least}, ${most}]`,
       );
     });
   }),
@@ -146,7 +146,7 @@ export const laws: readonly Law[] = [
       const chars = listed.reduce((sum, text) => sum + text.length, 0);
       requireThat(
         listed.length <= ACTION_LIMITS.count && chars <= ACTION_LIMITS.totalChars,
-        () => `${listed.length} actions of ${chars} characters are listed, beyond ${shown(ACTION_LIMITS)}`,
+        () => `${listed.length} actions of ${chars} characters are listed, beyond ${formatValue(ACTION_LIMITS)}`,
       );
       const action = stubborn && stage !== undefined ? stage : actionOf(move, session);
       const answer = await step(session, action);
@@ -156,14 +156,14 @@ export const laws: readonly Law[] = [
       requireThat(
         inRow <= MAX_PARTIAL_STEPS,
         () =>
-          `${inRow} stages in a row, the last ${quoted(action)}: at most ${MAX_PARTIAL_STEPS} may follow each other`,
+          `${inRow} stages in a row, the last ${quoteText(action)}: at most ${MAX_PARTIAL_STEPS} may follow each other`,
       );
       if (!answer.partial) continue;
-      requireThat(answer.reward === 0, () => `the stage ${quoted(action)} paid ${answer.reward}`);
+      requireThat(answer.reward === 0, () => `the stage ${quoteText(action)} paid ${answer.reward}`);
       const next = session.actions().length;
       requireThat(
         next >= 1 && next <= ACTIONS_PER_STAGE,
-        () => `after the stage ${quoted(action)} ${next} actions are listed, not 1 to ${ACTIONS_PER_STAGE}`,
+        () => `after the stage ${quoteText(action)} ${next} actions are listed, not 1 to ${ACTIONS_PER_STAGE}`,
       );
     }
     await close(session);
@@ -188,7 +188,7 @@ export const laws: readonly Law[] = [
       requireThat(
         isDeepStrictEqual(told, plain),
         () =>
-          `${quoted(typed)} is answered with ${shown(told)} after the stage ${quoted(action)}, else with ${shown(plain)}`,
+          `${quoteText(typed)} is answered with ${formatValue(told)} after the stage ${quoteText(action)}, else with ${formatValue(plain)}`,
       );
       if (told.kind === 'terminated') break;
     }
@@ -200,14 +200,14 @@ export const laws: readonly Law[] = [
     const wellFormed = actions.every(isWellFormed); // an echo of a broken action may be broken too
     trace.forEach((one, t) => {
       const { length } = one.observation;
-      const after = t === 0 ? 'the first observation' : `the observation after ${quoted(actions[t - 1]!)}`;
+      const after = t === 0 ? 'the first observation' : `the observation after ${quoteText(actions[t - 1]!)}`;
       requireThat(
         length <= env.maxObservationChars,
         () => `${after} has ${length} characters; the env says at most ${env.maxObservationChars}`,
       );
       requireThat(
         isDeepStrictEqual(JSON.parse(JSON.stringify(one)), { ...one }),
-        () => `${after} came in a step that JSON does not give back: ${shown(one)}`,
+        () => `${after} came in a step that JSON does not give back: ${formatValue(one)}`,
       );
       requireThat(!wellFormed || isWellFormed(one.observation), () => `${after} holds a lone surrogate`);
     });
@@ -219,12 +219,12 @@ export const laws: readonly Law[] = [
       const listed = [...session.actions()];
       requireThat(isDeepStrictEqual([...session.actions()], listed), () => 'asked again, it lists other actions');
       const twice = listed.find((text, i) => listed.indexOf(text) !== i);
-      requireThat(twice === undefined, () => `${quoted(twice!)} is listed twice`);
+      requireThat(twice === undefined, () => `${quoteText(twice!)} is listed twice`);
       const action = actionOf(move, session);
       const [answer, unasked] = [await step(session, action), await step(twin, action)]; // the twin is never asked
       requireThat(
         isDeepStrictEqual(unasked, answer),
-        () => `${quoted(action)} is answered otherwise where nobody asked for the list`,
+        () => `${quoteText(action)} is answered otherwise where nobody asked for the list`,
       );
       if (answer.kind === 'terminated') break;
       requireThat(
@@ -254,9 +254,9 @@ export const laws: readonly Law[] = [
       () => 'drawn or rendered again, the same episode looks different',
     );
   }),
-  once('has a sound description', async ({ env }) => {
+  createEnvLaw('has a sound description', async ({ env }) => {
     const [least, most] = env.rewardRange;
-    requireThat(/^[a-z][a-z0-9-]*$/.test(env.id), () => `id ${quoted(env.id)} is not like ^[a-z][a-z0-9-]*$`);
+    requireThat(/^[a-z][a-z0-9-]*$/.test(env.id), () => `id ${quoteText(env.id)} is not like ^[a-z][a-z0-9-]*$`);
     requireThat(env.description.trim() !== '', () => 'the description is empty');
     requireThat(
       Number.isFinite(least) && Number.isFinite(most) && least <= most,
@@ -267,7 +267,7 @@ export const laws: readonly Law[] = [
       () => `maxObservationChars is ${env.maxObservationChars}`,
     );
   }),
-  once('has a sound task table', async ({ env: { tasks } }) => {
+  createEnvLaw('has a sound task table', async ({ env: { tasks } }) => {
     const named = { train: tasks.split('train'), test: tasks.split('test'), ...tasks.sets };
     for (const [name, indices] of Object.entries(named)) {
       indices.forEach((index, i) => {
@@ -284,15 +284,15 @@ export const laws: readonly Law[] = [
     requireThat(Number.isInteger(tasks.evalSeed), () => `evalSeed is ${tasks.evalSeed}`);
     for (const index of [-1, tasks.count, 0.5, Number.NaN]) {
       const thrown = await settle(() => tasks.label(index));
-      requireThat(thrown instanceof RangeError, () => `label(${index}) gave ${shown(thrown)}, not a RangeError`);
+      requireThat(thrown instanceof RangeError, () => `label(${index}) gave ${formatValue(thrown)}, not a RangeError`);
     }
   }),
-  once('opens no task outside its table', async ({ env }) => {
+  createEnvLaw('opens no task outside its table', async ({ env }) => {
     for (const index of [-1, env.tasks.count, 0.5, Number.NaN]) {
       const thrown = await settle(() => env.open({ env: env.id, index, seed: 0 }));
       requireThat(
         thrown instanceof RangeError,
-        () => `task ${index} was answered with ${shown(thrown)}, not a RangeError`,
+        () => `task ${index} was answered with ${formatValue(thrown)}, not a RangeError`,
       );
     }
   }),
@@ -309,7 +309,7 @@ function repeating(name: string, holds: Law['holds']): Law {
 }
 
 /** Law on the env as such; the script it is given is not used. */
-function once(name: string, holds: Law['holds']): Law {
+function createEnvLaw(name: string, holds: Law['holds']): Law {
   return { name, scripted: false, repeats: false, holds };
 }
 
@@ -354,7 +354,7 @@ function requireSame(
   requireThat(
     t < 0,
     () =>
-      `${where}, ${expected[t]?.kind === 'first' ? 'the first step' : `the answer to ${quoted(actions[Math.max(0, t - 1)] ?? '')}`} is ${shown(found[t])} instead of ${shown(expected[t])}`,
+      `${where}, ${expected[t]?.kind === 'first' ? 'the first step' : `the answer to ${quoteText(actions[Math.max(0, t - 1)] ?? '')}`} is ${formatValue(found[t])} instead of ${formatValue(expected[t])}`,
   );
 }
 
@@ -363,22 +363,22 @@ function readThrough(view: View, opening: string, turns: readonly SeenTurn[], li
   const codec = new ViewCodec(view); // anew each time: a codec may keep what it has rendered
   const actions = Int32Array.from(listed, (_, i) => i);
   const transcript = codec.open({ observation: opening, actions, newActions: listed });
-  const seen = () => {
+  const readSeen = () => {
     const { prompt, tokens } = transcript;
     const places = listed.map((action) => prompt.mentions(action));
     for (const [i, place] of places.entries()) {
       requireThat(
         place.every((at, k) => at >= 0 && at < prompt.tokens.length && (k === 0 || place[k - 1]! <= at)),
-        () => `the view says that ${quoted(listed[i]!)} is mentioned by segments it does not have`,
+        () => `the view says that ${quoteText(listed[i]!)} is mentioned by segments it does not have`,
       );
     }
     const candidates = listed.map((action) => transcript.candidate(action));
     return { prompt: [...prompt.tokens], focus: [...prompt.focus], tokens: [...tokens], places, candidates };
   };
-  const read = [seen()];
+  const read = [readSeen()];
   for (const { action, observation } of turns) {
     transcript.observe(action, { observation, actions, newActions: [] });
-    read.push(seen());
+    read.push(readSeen());
   }
   return read;
 }
@@ -396,7 +396,7 @@ function isWellFormed(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value instanceof Error) return `${value.name}: ${messageOf(value)}`;
   let text: string | undefined;
   try {
@@ -404,7 +404,7 @@ function shown(value: unknown): string {
   } catch {
     // a cycle, or a value that JSON has no word for
   }
-  return quoted(text ?? String(value))
+  return quoteText(text ?? String(value))
     .replace(/^"|"$/g, '')
     .replaceAll('\\"', '"');
 }

@@ -58,7 +58,7 @@ export async function measureCosts(
   const env = createEnv();
   const rng = Rng.fromSeed(seed);
   const times = { open: [] as number[], step: [] as number[], list: [] as number[] };
-  const timed = async <T>(of: number[], work: () => T): Promise<Awaited<T>> => {
+  const measureMs = async <T>(of: number[], work: () => T): Promise<Awaited<T>> => {
     const start = clock.now();
     const value = work();
     const result = (value instanceof Promise ? await value : value) as Awaited<T>;
@@ -67,10 +67,14 @@ export async function measureCosts(
   };
   for (let n = 0; n < episodes; n++) {
     if (n % 16 === 0) onProgress();
-    const session = await timed(times.open, () => open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] }));
+    const session = await measureMs(times.open, () =>
+      open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] }),
+    );
     for (let t = 0; t < MAX_TURNS; t++) {
-      const listed = await timed(times.list, () => session.actions());
-      const answer: EnvStep = await timed(times.step, () => step(session, listed.length > 0 ? rng.pick(listed) : ''));
+      const listed = await measureMs(times.list, () => session.actions());
+      const answer: EnvStep = await measureMs(times.step, () =>
+        step(session, listed.length > 0 ? rng.pick(listed) : ''),
+      );
       if (answer.kind === 'terminated') break;
     }
     await close(session);
@@ -86,12 +90,12 @@ export async function measureCosts(
 }
 
 async function sessionBytes(env: Env, rng: Rng, onProgress: () => void): Promise<number> {
-  await heldBytes(env, rng, onProgress); // fills caches and leaves compiled code behind, which belong to no session
-  return Math.max(0, (await heldBytes(env, rng, onProgress)) / HELD_SESSIONS);
+  await measureHeldBytes(env, rng, onProgress); // fills caches and leaves compiled code behind, which belong to no session
+  return Math.max(0, (await measureHeldBytes(env, rng, onProgress)) / HELD_SESSIONS);
 }
 
 /** Bytes that sessions in the midst of their episodes hold. */
-async function heldBytes(env: Env, rng: Rng, onProgress: () => void): Promise<number> {
+async function measureHeldBytes(env: Env, rng: Rng, onProgress: () => void): Promise<number> {
   const before = bytesInUse();
   const sessions: Session[] = [];
   for (let n = 0; n < HELD_SESSIONS; n++) {

@@ -1,7 +1,7 @@
 /** Report of `longplay check-env`, for people and for programs. */
 import { append } from '../core/extremes.ts';
 import type { AgentResult } from './agents.ts';
-import { brokenLines, type LawResult } from './check.ts';
+import { formatBroken, type LawResult } from './check.ts';
 import { type Costs, type Latency, LEAK_BYTES, type Leak } from './measure.ts';
 
 export interface ConformanceReport {
@@ -37,7 +37,7 @@ export function reportLines(report: ConformanceReport): string[] {
   for (const result of laws)
     append(
       lines,
-      brokenLines(result).map((line, i) => (i === 0 ? `\n${line}` : line)),
+      formatBroken(result).map((line, i) => (i === 0 ? `\n${line}` : line)),
     );
   lines.push(
     '',

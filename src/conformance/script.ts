@@ -5,7 +5,7 @@
 import type { Env, EnvStep, Session, TimeStep } from '../core/env.ts';
 import type { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { within } from './deadline.ts';
+import { rejectAfter } from './deadline.ts';
 
 /** Move: a text, a listed action, or a listed action that got garbled on its way. */
 export type Move =
@@ -66,7 +66,7 @@ const AWKWARD: readonly string[] = [
 ];
 
 /** Draws any text at all: awkward ones, random code units (lone surrogates among them), very long ones. */
-export function anyText(rng: Rng): string {
+export function drawAnyText(rng: Rng): string {
   const kind = rng.int(10);
   if (kind < 5) return rng.pick(AWKWARD);
   if (kind < 6)
@@ -79,12 +79,12 @@ export function anyText(rng: Rng): string {
 }
 
 /** Draws a script over a random task of the env. @param texts texts of this world, mixed with any texts */
-export function drawScript(rng: Rng, env: Pick<Env, 'tasks'>, texts: ActionTexts = anyText): Script {
+export function drawScript(rng: Rng, env: Pick<Env, 'tasks'>, texts: ActionTexts = drawAnyText): Script {
   const moves = Array.from({ length: rng.int(MAX_MOVES + 1) }, (): Move => {
     const kind = rng.int(10);
     if (kind < 6) return { pick: rng.next() };
     if (kind < 7) return { garble: rng.next(), how: rng.next() };
-    return { say: kind < 9 ? texts(rng) : anyText(rng) };
+    return { say: kind < 9 ? texts(rng) : drawAnyText(rng) };
   });
   return { index: rng.int(env.tasks.count), seed: rng.next(), moves };
 }
@@ -117,17 +117,17 @@ export function taskOf(env: Env, { index, seed }: Script): Task {
 
 /** Opens a script's task; a promise that does not settle is a failure like any other. */
 export function open(env: Env, script: Script): Promise<Session> | Session {
-  return within(env.open(taskOf(env, script)), 'open');
+  return rejectAfter(env.open(taskOf(env, script)), 'open');
 }
 
 /** Takes one action. */
 export function step(session: Session, action: string): Promise<EnvStep> | EnvStep {
-  return within(session.step(action), `step(${quoted(action)})`);
+  return rejectAfter(session.step(action), `step(${quoteText(action)})`);
 }
 
 /** Releases a session. */
 export async function close(session: Session): Promise<void> {
-  await within(session.close(), 'close');
+  await rejectAfter(session.close(), 'close');
 }
 
 /** Plays a script and stops where the episode does. */
@@ -180,7 +180,7 @@ export async function shrink(
 }
 
 /** Quotes a text as a person can read and paste it, cut where it is long. */
-export function quoted(text: string): string {
+export function quoteText(text: string): string {
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
   return `${JSON.stringify(shown)}${text.length > 60 ? ` (${text.length} characters)` : ''}`;
 }

@@ -66,7 +66,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
       if (facts) state = reduce(state, { type: 'cluster', facts });
       painter.paint(frame(state, { width: out.columns, height: out.rows, cores }));
     } else writeLine();
-    cancel = clock.after(live ? REPAINT_MS : LINE_MS, tick);
+    cancel = clock.setTimer(live ? REPAINT_MS : LINE_MS, tick);
   };
   /** Writes the newest row, unless it was written already. */
   const writeLine = () => {
@@ -81,7 +81,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     if (json) out.json(row);
     else if (!live && first) writeLine();
   });
-  let cancel = clock.after(live ? 0 : LINE_MS, tick);
+  let cancel = clock.setTimer(live ? 0 : LINE_MS, tick);
 
   const notice = (text: string) => {
     if (live && !closed) {

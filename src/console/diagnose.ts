@@ -15,26 +15,30 @@ export function warnings(rows: readonly MetricsRow[]): string[] {
   const recent = rows.slice(-WINDOW);
   if (recent.length < 3) return [];
   const found: string[] = [];
-  const over = (name: PlainName) => mean(values(recent, name));
-  const success = over('success');
-  if (over('topAction') > 0.8) {
-    found.push(`one action is ${percent(over('topAction'))} of all turns: the policy has collapsed onto it`);
+  const averageRecent = (name: PlainName) => mean(values(recent, name));
+  const success = averageRecent('success');
+  if (averageRecent('topAction') > 0.8) {
+    found.push(`one action is ${percent(averageRecent('topAction'))} of all turns: the policy has collapsed onto it`);
   }
-  if (over('repeatedTurns') > 0.4) {
-    found.push(`${percent(over('repeatedTurns'))} of turns repeat an action in the same situation: episodes loop`);
+  if (averageRecent('repeatedTurns') > 0.4) {
+    found.push(
+      `${percent(averageRecent('repeatedTurns'))} of turns repeat an action in the same situation: episodes loop`,
+    );
   }
   const highest = values(rows, 'entropy').reduce((most, one) => Math.max(most, one), Number.NEGATIVE_INFINITY);
-  if (over('entropy') < 0.05 * highest && !(success > 0.95)) {
-    found.push(`entropy is gone (${over('entropy').toPrecision(2)} nats): raise learner.entropyCoef`);
+  if (averageRecent('entropy') < 0.05 * highest && !(success > 0.95)) {
+    found.push(`entropy is gone (${averageRecent('entropy').toPrecision(2)} nats): raise learner.entropyCoef`);
   }
-  if (over('zeroVarianceGroups') > 0.8) {
+  if (averageRecent('zeroVarianceGroups') > 0.8) {
     const why =
       success > 0.9
         ? 'nearly all are solved: add harder tasks'
         : success < 0.1
           ? 'nearly none is solved: add easier tasks or raise rollout.groupSize'
           : 'raise rollout.groupSize, or sample tasks with type: learnable';
-    found.push(`${percent(over('zeroVarianceGroups'))} of groups score all the same and teach nothing; ${why}`);
+    found.push(
+      `${percent(averageRecent('zeroVarianceGroups'))} of groups score all the same and teach nothing; ${why}`,
+    );
   }
   const stale = sum(recent, 'staleGroups');
   const used = sum(recent, 'trainedGroups') + sum(recent, 'filteredGroups');
@@ -67,8 +71,8 @@ const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) =>
       ? { key: 'rollout.envThreads', from: envThreads, to: envThreads + 1, why: 'episodes wait for their envs' }
       : undefined,
   batchWait: (config, cores) => batchWait(config, cores),
-  prefill: (config, cores) => moreInference(config, cores, 'prompts are read slowly'),
-  decode: (config, cores) => moreInference(config, cores, 'calls are slow'),
+  prefill: (config, cores) => adviseInference(config, cores, 'prompts are read slowly'),
+  decode: (config, cores) => adviseInference(config, cores, 'calls are slow'),
   learner: fasterLearner,
   group: ({ rollout: { concurrentGroups } }) => ({
     key: 'rollout.concurrentGroups',
@@ -103,10 +107,10 @@ function batchWait({ rollout, engine }: ConsoleConfig, cores: number): Advice | 
   const slots = concurrentGroups * groupSize;
   const why = 'turns wait for their batch';
   if (maxBatch < slots) return { key: 'rollout.maxBatch', from: maxBatch, to: Math.min(slots, maxBatch * 2), why };
-  return engine.inferenceThreads < cores - engine.learnerThreads ? moreInference({ engine }, cores, why) : undefined;
+  return engine.inferenceThreads < cores - engine.learnerThreads ? adviseInference({ engine }, cores, why) : undefined;
 }
 
-function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number, why: string): Advice | undefined {
+function adviseInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number, why: string): Advice | undefined {
   const { inferenceThreads, learnerThreads } = engine;
   return inferenceThreads < Math.max(2, cores - learnerThreads)
     ? { key: 'engine.inferenceThreads', from: inferenceThreads, to: inferenceThreads + 1, why }
@@ -119,7 +123,7 @@ function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number,
  */
 export function advise(time: TimeShares | undefined, config: ConsoleConfig, cores: number): Advice | undefined {
   if (!time) return undefined;
-  if (config.policy?.kind === 'openai') return moreInFlight(time, config);
+  if (config.policy?.kind === 'openai') return adviseInFlight(time, config);
   const parts = (Object.entries(time) as [TimePart, number][]).sort((a, b) => b[1] - a[1]);
   for (const [part, share] of parts) {
     if (share < 0.1) return undefined;
@@ -133,7 +137,7 @@ export function advise(time: TimeShares | undefined, config: ConsoleConfig, core
  * Advice for a policy behind a server, which batches by itself: only the number of requests at once can be changed
  * here.
  */
-function moreInFlight(time: TimeShares, { rollout, policy }: ConsoleConfig): Advice | undefined {
+function adviseInFlight(time: TimeShares, { rollout, policy }: ConsoleConfig): Advice | undefined {
   const { concurrency } = policy!.openai;
   const slots = rollout.concurrentGroups * rollout.groupSize;
   if (time.batchWait + time.prefill + time.decode < 0.5) return undefined;

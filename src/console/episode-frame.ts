@@ -23,13 +23,13 @@ export function episodeFrame(
   const textWidth = width - side - (side > 0 ? 2 : 0);
   const left: Line[] = [
     [span(here ? 'OBSERVATION' : 'FINAL OBSERVATION', 'dim')],
-    ...wrapped(here?.observation ?? episode.finalObservation, textWidth),
+    ...wrapText(here?.observation ?? episode.finalObservation, textWidth),
     [],
     ...(here ? decisionLines(episode, here, textWidth) : [outcome(episode)]),
   ];
   const drawn = panels.flatMap((panel, i) => [...(i > 0 ? [[] as Line] : []), ...panelLines(panel, side || width)]);
   const body =
-    side > 0 ? beside(left, drawn, textWidth) : [...left, ...(drawn.length > 0 ? [[] as Line, ...drawn] : [])];
+    side > 0 ? joinColumns(left, drawn, textWidth) : [...left, ...(drawn.length > 0 ? [[] as Line, ...drawn] : [])];
   const head: Line[] = [title(episode, turn), []];
   const foot: Line = [span('→ ← turn   ↓ ↑ episode   home end   q quit', 'dim')];
   const room = Math.max(0, height - head.length - 1);
@@ -42,7 +42,7 @@ export function episodeLines(episode: TraceLine, width: number): Line[] {
   episode.turns.forEach((turn, t) => {
     lines.push([], [span(`turn ${t + 1}`, 'bold'), span(`  ${turnFacts(turn)}`, 'dim')]);
     // One by one: a call does not take as many arguments as an observation may have lines.
-    for (const line of wrapped(turn.observation, width)) lines.push(line);
+    for (const line of wrapText(turn.observation, width)) lines.push(line);
     for (const line of answerLines(turn, width)) lines.push(line);
     lines.push([
       span('> ', 'cyan'),
@@ -50,7 +50,7 @@ export function episodeLines(episode: TraceLine, width: number): Line[] {
       span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green'),
     ]);
   });
-  return [...lines, [], ...wrapped(episode.finalObservation, width), outcome(episode)];
+  return [...lines, [], ...wrapText(episode.finalObservation, width), outcome(episode)];
 }
 
 function title(episode: TraceLine, turn: number | undefined): Line {
@@ -96,14 +96,14 @@ function openingLines({ turns }: TraceLine, width: number): Line[] {
   const opening = turns[0]?.response?.opening;
   if (!opening) return [];
   const text = opening.system === undefined ? opening.instructions : `${opening.system}\n\n${opening.instructions}`;
-  return [[], [span('INSTRUCTIONS', 'dim')], ...wrapped(text, width)];
+  return [[], [span('INSTRUCTIONS', 'dim')], ...wrapText(text, width)];
 }
 
 /** Whole answer of a language model, and why no action could be read from it. */
 function answerLines({ response, action }: TraceTurn, width: number): Line[] {
   if (!response || (response.text === action && response.formatError === undefined)) return [];
   const why = response.formatError === undefined ? [] : [[span(`not understood: ${response.formatError}`, 'red')]];
-  return [[span('ANSWER', 'dim')], ...wrapped(response.text, width), ...why];
+  return [[span('ANSWER', 'dim')], ...wrapText(response.text, width), ...why];
 }
 
 function decisionLines(episode: TraceLine, turn: TraceTurn, width: number): Line[] {
@@ -112,7 +112,7 @@ function decisionLines(episode: TraceLine, turn: TraceTurn, width: number): Line
     ...answerLines(turn, width),
     [span('ACTION', 'dim'), span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green')],
     [span('> ', 'cyan'), span(turn.action, 'bold')],
-    ...wrapped(turnFacts(turn), width).map((line): Line => line.map(({ text }) => span(text, 'dim'))),
+    ...wrapText(turnFacts(turn), width).map((line): Line => line.map(({ text }) => span(text, 'dim'))),
     ...(listed.length > 0 ? [[], [span(`${listed.length} ADMISSIBLE`, 'dim')] as Line] : []),
     ...listed.slice(0, 12).map((text): Line => [span(text === turn.action ? '• ' : '  ', 'cyan'), span(text)]),
     ...(listed.length > 12 ? [[span(`  and ${listed.length - 12} more`, 'dim')]] : []),
@@ -154,7 +154,7 @@ function panelLines(panel: Panel, width: number): Line[] {
 /**
  * Wraps text at blanks; longer words break where the line ends. Linear in the text: widths are summed up, never asked again.
  */
-function wrapped(text: string, width: number): Line[] {
+function wrapText(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';
@@ -183,7 +183,7 @@ function wrapped(text: string, width: number): Line[] {
   });
 }
 
-function beside(left: readonly Line[], right: readonly Line[], width: number): Line[] {
+function joinColumns(left: readonly Line[], right: readonly Line[], width: number): Line[] {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => {
     const cell = left[i] ?? [];
     return lineWidth(right[i] ?? []) === 0 ? cell : [...fill(cell, width), span('  '), ...right[i]!];

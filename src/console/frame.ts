@@ -4,7 +4,7 @@
 
 import { type ClusterFacts, listWarnings } from '../cluster/cluster-monitor.ts';
 import { append, largestOf } from '../core/extremes.ts';
-import { failedTotal, unaccounted } from '../core/failure.ts';
+import { countFailed, countUnaccounted } from '../core/failure.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
 import { advise, warnings } from './diagnose.ts';
@@ -37,7 +37,7 @@ export function frame(state: ConsoleState, { width, height, cores }: FrameSize):
     gap,
     sideBySide(outcomes(state, width), subTasks(state, tasks, width), width),
     gap,
-    state.config.episodes === undefined ? learning(state, width) : served(state, width),
+    state.config.episodes === undefined ? learning(state, width) : renderServer(state, width),
     gap,
     [...timeBlock(state, width, cores)],
     gap,
@@ -144,7 +144,7 @@ const LEARNING = listShown('learning');
 const RECENT = 10;
 
 function outcomes(state: ConsoleState, width: number): Line[] {
-  const room = leftWidth(width);
+  const room = computeLeftWidth(width);
   const unit = state.config.episodes === undefined ? 'updates' : 'intervals';
   return [
     [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} ${unit}`, 'dim')],
@@ -164,12 +164,12 @@ function trend(rows: readonly MetricsRow[], shown: Shown, labelWidth: number, va
   ];
 }
 
-function leftWidth(width: number): number {
+function computeLeftWidth(width: number): number {
   return Math.floor(width / 2);
 }
 
 function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
-  const room = width - leftWidth(width);
+  const room = width - computeLeftWidth(width);
   const recent = rows.slice(-RECENT);
   const weight = new Map<string, number>();
   for (const { episodesByLabel = {} } of recent) {
@@ -182,7 +182,7 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
   const labelWidth = Math.min(18, largestOf(shown.map(widthOf), 8));
   const lines: Line[] = [[span('SUB-TASKS', 'dim'), span('  success · turns', 'dim')]];
   for (const label of shown) {
-    const weighted = (name: 'successByLabel' | 'turnsByLabel') => {
+    const averageByLabel = (name: 'successByLabel' | 'turnsByLabel') => {
       let sum = 0;
       let n = 0;
       for (const row of recent) {
@@ -198,8 +198,8 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
     const bars = smooth(history, Math.max(0, Math.min(32, room - labelWidth - 6 - 6 - 3)));
     lines.push([
       span(pad(label, labelWidth)),
-      span(pad(percent(weighted('successByLabel')), 6, 'start'), 'bold'),
-      span(pad(compact(weighted('turnsByLabel')), 6, 'start')),
+      span(pad(percent(averageByLabel('successByLabel')), 6, 'start'), 'bold'),
+      span(pad(compact(averageByLabel('turnsByLabel')), 6, 'start')),
       span(' '),
       span(sparkline(bars, 1), 'cyan'),
     ]);
@@ -210,7 +210,7 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
 }
 
 function sideBySide(left: readonly Line[], right: readonly Line[], width: number): Line[] {
-  const room = leftWidth(width);
+  const room = computeLeftWidth(width);
   return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => [
     ...fill(left[i] ?? [], room - 1),
     span(' '),
@@ -231,7 +231,7 @@ function learning(state: ConsoleState, width: number): Line[] {
 }
 
 /** Server statistics of a remote policy; empty for one in this process. */
-function served(state: ConsoleState, width: number): Line[] {
+function renderServer(state: ConsoleState, width: number): Line[] {
   const remote = newest(state).progress?.remote;
   if (!remote) return [];
   const { requests, inFlight, latencyMs, promptTokens, completionTokens, formatErrors, failures } = remote;
@@ -436,12 +436,12 @@ function accounting(state: ConsoleState, width: number): Line {
   const { progress } = newest(state);
   if (!progress) return [span('no episode yet', 'dim')];
   const { accounting: a } = progress;
-  const off = unaccounted(a);
+  const off = countUnaccounted(a);
   const terms: readonly (readonly [number, string, string])[] = [
     [a.trained, 'trained', 'trained'],
     [a.stale, 'stale', 'stale'],
     state.config.episodes === undefined ? [a.filtered, 'filtered', 'filt'] : [a.filtered, 'finished', 'done'],
-    [failedTotal(a), 'failed', 'failed'],
+    [countFailed(a), 'failed', 'failed'],
     [a.inFlight, 'in flight', 'live'],
   ];
   const text = (short: boolean) =>

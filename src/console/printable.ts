@@ -23,7 +23,7 @@ export function printableJson(value: unknown): string {
 }
 
 /** The text if it has at most `most` UTF-16 units, else its beginning, its end, and how much is between them. */
-export function shortened(text: string, most: number): string {
+export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   const tail = Math.floor(most / 4);
   const left = text.length - most;

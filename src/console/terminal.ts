@@ -3,8 +3,8 @@
  * written is made printable, loses the secrets of this process, and is bounded.
  */
 import { StringDecoder } from 'node:string_decoder';
-import { redacted } from '../core/secrets.ts';
-import { printable, printableJson, printableLines, shortened } from './printable.ts';
+import { redact } from '../core/secrets.ts';
+import { printable, printableJson, printableLines, shorten } from './printable.ts';
 import { cut, type Line, render } from './text.ts';
 
 /** A stream that is perhaps a terminal: stdout, stderr, or a test's. */
@@ -89,31 +89,31 @@ export class TerminalWriter {
   }
 
   /** Writes lines of styled text, in colour where it is welcome. */
-  styled(lines: readonly Line[]): void {
-    this.#put(redacted(lines.map((line) => `${render(line, this.colors)}\n`).join('')));
+  writeStyled(lines: readonly Line[]): void {
+    this.#put(redact(lines.map((line) => `${render(line, this.colors)}\n`).join('')));
   }
 
   /** Writes a value as one line of JSON, whatever its length. */
   json(value: unknown): void {
-    this.#put(`${redacted(printableJson(value))}\n`);
+    this.#put(`${redact(printableJson(value))}\n`);
   }
 
   /** Writes a frame with its escape codes; what it shows is made of spans, which are printable. */
   screen(codes: string): void {
-    this.#put(redacted(codes));
+    this.#put(redact(codes));
   }
 
   /** Shows a line that the next one replaces, on a terminal only. `undefined` takes it away. */
   status(text: string | undefined): void {
     if (!this.isTTY) return;
-    const shown = text === undefined ? '' : cut(printable(redacted(text)), this.columns - 1);
+    const shown = text === undefined ? '' : cut(printable(redact(text)), this.columns - 1);
     if (shown === '' && !this.#status) return;
     this.#send(`\r\x1b[2K${shown}`);
     this.#status = shown !== '';
   }
 
   /** Hands everything written until the end of `work` to `take` instead: tests read a command's words. */
-  async captured<T>(take: (text: string) => void, work: () => Promise<T>): Promise<T> {
+  async capture<T>(take: (text: string) => void, work: () => Promise<T>): Promise<T> {
     this.#capture = take;
     try {
       return await work();
@@ -124,7 +124,7 @@ export class TerminalWriter {
 
   #clean(text: string): string {
     // Struck out first: a cut could leave half a secret.
-    const lines = printableLines(shortened(redacted(text), this.#most));
+    const lines = printableLines(shorten(redact(text), this.#most));
     return this.#further === '' ? lines : lines.replaceAll('\n', `\n${this.#further}`);
   }
 
@@ -154,19 +154,19 @@ class ForeignText {
     for (;;) {
       const end = this.#rest.indexOf('\n');
       if (end < 0 && this.#rest.length <= FOREIGN_CHARS) return;
-      if (end < 0) this.#rest = redacted(this.#rest); // before it is cut: half a secret would not be known any more
-      this.#tell(this.#rest.slice(0, end < 0 ? FOREIGN_CHARS : end));
+      if (end < 0) this.#rest = redact(this.#rest); // before it is cut: half a secret would not be known any more
+      this.#writeForeign(this.#rest.slice(0, end < 0 ? FOREIGN_CHARS : end));
       this.#rest = this.#rest.slice(end < 0 ? FOREIGN_CHARS : end + 1);
     }
   }
 
   end(): void {
-    if (this.#rest !== '') this.#tell(this.#rest);
+    if (this.#rest !== '') this.#writeForeign(this.#rest);
     this.#rest = '';
   }
 
-  #tell(line: string): void {
-    foreignLine(shortened(line, FOREIGN_CHARS));
+  #writeForeign(line: string): void {
+    foreignLine(shorten(line, FOREIGN_CHARS));
   }
 }
 

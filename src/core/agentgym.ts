@@ -17,7 +17,7 @@ export interface AgentGymDialect {
    * Episodes of AgentTraj-L as the world plays them again; absent where the world cannot.
    * @param options of the configured world
    */
-  published?(options: EnvOptions): PublishedEpisodes;
+  openPublished?(options: EnvOptions): PublishedEpisodes;
 }
 
 // ---- the server ------------------------------------------------------------------------------------------------
@@ -175,13 +175,13 @@ export interface AgentGymClient {
   first(answer: unknown): string | undefined;
   readonly observes?: boolean;
   /** Text sent for an action. Default the action, word for word. */
-  say?(action: string): string;
+  formatAction?(action: string): string;
   /** The answer of `/step`. */
-  stepped(answer: AgentGymObject): Partial<AgentGymStepped>;
+  readStep(answer: AgentGymObject): Partial<AgentGymStepped>;
   /** The meaning of `score` in `stepped`: the return so far (`sum`) or the reward of one step. */
   readonly score: 'sum' | 'step';
   /** True for a finished episode that is solved with this `score`. */
-  solved(score: number): boolean;
+  isSolved(score: number): boolean;
   /** Tasks of the server: a task's index is its `data_idx`. */
   readonly tasks: TaskTable;
   /** Least and largest reward of a step. */

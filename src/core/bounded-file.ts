@@ -4,9 +4,9 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const CHUNK = 2 ** 20;
 
 /** Bytes of a file of settings, or of a list of names: a person has written it. */
-export const MOST_SETTINGS = 2 ** 24;
+export const MAX_SETTINGS_BYTES = 2 ** 24;
 /** Bytes of a file of data that is held whole, as one text: 256 MiB. */
-export const MOST_DATA = 2 ** 28;
+export const MAX_DATA_BYTES = 2 ** 28;
 
 /**
  * Reads a file whole.

@@ -3,7 +3,7 @@ export interface Clock {
   /** Time in milliseconds since an arbitrary origin, monotonic. */
   now(): number;
   /** Calls `fn` once, `ms` from now. @returns a function that cancels it */
-  after(ms: number, fn: () => void): () => void;
+  setTimer(ms: number, fn: () => void): () => void;
 }
 
 /** Longest delay of a timer, 2^31 − 1 ms: Node would turn a longer one into 1 ms. */
@@ -12,7 +12,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 /** Clock of the machine, monotonic. Calls that are more than 24 days away come after 24 days. */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  after(ms, fn) {
+  setTimer(ms, fn) {
     const timer = setTimeout(fn, Math.min(ms, LONGEST_MS));
     return () => clearTimeout(timer);
   },
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
 /** Clock of the machine whose timers keep no process alive: for watchdogs. */
 export const backgroundClock: Clock = {
   now: systemClock.now,
-  after(ms, fn) {
+  setTimer(ms, fn) {
     const timer = setTimeout(fn, ms).unref();
     return () => clearTimeout(timer);
   },
@@ -45,7 +45,7 @@ export class SimulatedClock implements Clock {
     return this.#now;
   }
 
-  after(ms: number, fn: () => void): () => void {
+  setTimer(ms: number, fn: () => void): () => void {
     const timer = { at: this.#now + Math.max(0, ms), order: this.#order++, fn };
     this.#timers.push(timer);
     return () => {

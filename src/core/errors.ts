@@ -3,7 +3,7 @@
  * is data (failure.ts); a broken actor crashes and its supervisor decides.
  */
 
-import { redacted } from './secrets.ts';
+import { redact } from './secrets.ts';
 
 /** Code of an error, stable, for programs; the message is for people. */
 export type ErrorCode =
@@ -79,7 +79,7 @@ const MESSAGE_CHARS = 4000;
 export function messageOf(thrown: unknown): string {
   try {
     const message: unknown = thrown instanceof Error ? thrown.message : thrown;
-    const text = redacted(String(message)); // before it is cut: half a secret would not be known any more
+    const text = redact(String(message)); // before it is cut: half a secret would not be known any more
     return text.length > MESSAGE_CHARS ? `${text.slice(0, MESSAGE_CHARS)}…` : text;
   } catch {
     return `something without a message (${typeof thrown})`;

@@ -47,12 +47,12 @@ export interface Accounting {
 }
 
 /** Number of failed episodes, all causes. */
-export function failedTotal(accounting: Accounting): number {
+export function countFailed(accounting: Accounting): number {
   return Object.values(accounting.failed).reduce((sum, count) => sum + (count ?? 0), 0);
 }
 
 /** Episodes launched minus those accounted for; 0 when the identity holds. */
-export function unaccounted(accounting: Accounting): number {
+export function countUnaccounted(accounting: Accounting): number {
   const { launched, trained, stale, filtered, inFlight } = accounting;
-  return launched - trained - stale - filtered - failedTotal(accounting) - inFlight;
+  return launched - trained - stale - filtered - countFailed(accounting) - inFlight;
 }

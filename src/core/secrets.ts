@@ -19,7 +19,7 @@ export function readSecret(name: string): string | undefined {
 }
 
 /** Text without the values of secret variables and without credentials in URLs. */
-export function redacted(text: string, env: Readonly<Record<string, string | undefined>> = process.env): string {
+export function redact(text: string, env: Readonly<Record<string, string | undefined>> = process.env): string {
   let out = text.replace(CREDENTIALS, '://[credentials]@');
   for (const name of Object.keys(env)) {
     if (!SECRET_NAME.test(name) && !read.has(name)) continue; // before its value, for which the system is asked

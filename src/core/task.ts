@@ -29,7 +29,7 @@ export interface TaskTable {
    * True for a task that training on the train split has met in part: its first text or its goal occurs there. Summaries
    * of evaluations give success without such tasks beside. Absent where none are known.
    */
-  seen?(index: number): boolean;
+  isSeen?(index: number): boolean;
   /** Seed under which a held-out task is evaluated, so that every evaluation sees the same episodes. */
   readonly evalSeed: number;
 }

@@ -34,7 +34,7 @@ export interface SeenTurn {
 export interface Track<S> {
   begin(first: First): S;
   /** @param turn a partial one too */
-  after(state: S, turn: SeenTurn): S;
+  reduce(state: S, turn: SeenTurn): S;
   /**
    * Name of the situation that the memory tells of, equal where the episode stands at the same point whatever way led
    * there: GiGPO compares the decisions of a group that were taken in one. The last observation without it.

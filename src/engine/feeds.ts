@@ -21,7 +21,8 @@ export function bindFeeds(inputs: readonly ValueInfo[], feeds: Readonly<Record<s
   let compound = false;
   for (const info of inputs) {
     const feed = feeds[info.name];
-    if (feed === undefined) throw new ShapeError(`input '${info.name}': expected ${expected(info)}, got nothing`);
+    if (feed === undefined)
+      throw new ShapeError(`input '${info.name}': expected ${describeExpected(info)}, got nothing`);
     const { shape } = feed;
     if (feed.dtype !== info.dtype || shape.length !== info.shape.length) throw mismatch(info, feed);
     for (let axis = 0; axis < shape.length; axis++) {
@@ -84,13 +85,13 @@ function className(value: unknown): string {
   return (value as object | undefined)?.constructor?.name ?? typeof value;
 }
 
-function expected({ dtype, shape }: ValueInfo): string {
+function describeExpected({ dtype, shape }: ValueInfo): string {
   return `${dtype}${formatShape(shape)}`;
 }
 
 function mismatch(info: ValueInfo, feed: Feed, why?: string): ShapeError {
   const got = `${feed.dtype}${formatShape(feed.shape)}`;
   return new ShapeError(
-    `input '${info.name}': expected ${expected(info)}, got ${got}${why === undefined ? '' : ` (${why})`}`,
+    `input '${info.name}': expected ${describeExpected(info)}, got ${got}${why === undefined ? '' : ` (${why})`}`,
   );
 }

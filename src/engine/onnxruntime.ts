@@ -251,7 +251,7 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
       try {
         session = await ort.InferenceSession.create(model, settings.session);
       } catch (error) {
-        throw new LongplayError('ENGINE_FAILED', `${name} refuses the graph: ${withoutPlace(messageOf(error))}`, {
+        throw new LongplayError('ENGINE_FAILED', `${name} refuses the graph: ${stripSourcePlace(messageOf(error))}`, {
           cause: error,
         });
       }
@@ -268,6 +268,6 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
 }
 
 /** Message of onnxruntime without the place in its C++ source, which tells a user nothing. */
-function withoutPlace(message: string): string {
+function stripSourcePlace(message: string): string {
   return message.replace(/^\/\S+\.(?:cc|cpp|h):\d+ .*? was false\. /, '');
 }

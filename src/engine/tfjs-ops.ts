@@ -53,7 +53,7 @@ function product(tf: Tf, a: T, b: T, shape: number[]): T {
   return tf.reshape(tf.matMul(flat(a), flat(b)), shape);
 }
 
-function swapped(tf: Tf, x: T): T {
+function swapLastTwo(tf: Tf, x: T): T {
   const perm = x.shape.map((_, i) => i);
   perm.splice(-2, 2, x.rank - 1, x.rank - 2);
   return tf.transpose(x, perm);
@@ -130,7 +130,7 @@ export const tfjsOps: Readonly<Record<string, Kernel>> = {
   },
   matmul: (tf, [a, b], shape, node) => {
     const { transposeA, transposeB, scale } = attrs<{ transposeA: boolean; transposeB: boolean; scale: number }>(node);
-    const y = product(tf, transposeA ? swapped(tf, a!) : a!, transposeB ? swapped(tf, b!) : b!, shape);
+    const y = product(tf, transposeA ? swapLastTwo(tf, a!) : a!, transposeB ? swapLastTwo(tf, b!) : b!, shape);
     return scale === 1 ? y : tf.mul(y, scale);
   },
   reshape: (tf, [x], shape) => tf.reshape(x!, shape),

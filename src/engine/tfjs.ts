@@ -5,7 +5,7 @@
 import type { Tensor as TfTensor } from '@tensorflow/tfjs-core';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { firstLineOf } from '../core/first-line.ts';
-import { fixedAttrs, readFixed } from '../tensor/fixed.ts';
+import { readFixed, readFixedAttrs } from '../tensor/fixed.ts';
 import type { Graph } from '../tensor/graph.ts';
 import { evaluate } from '../tensor/shape.ts';
 import { constantAttrs, type DType, type HostData, inputAttrs, type Tensor } from '../tensor/tensor.ts';
@@ -41,7 +41,7 @@ class TfjsOutput implements RunTensor {
     if (this.#data) return this;
     if (!this.#kept) throw new LongplayError('BAD_ARGUMENT', 'this output was disposed of');
     const { dtype, shape } = this;
-    return { dtype, shape, data: converted(await this.#kept.data(), dtype) };
+    return { dtype, shape, data: convertValues(await this.#kept.data(), dtype) };
   }
 
   dispose(): void {
@@ -51,11 +51,11 @@ class TfjsOutput implements RunTensor {
 }
 
 function hostData(tensor: TfTensor, dtype: DType): HostData {
-  return converted(tensor.dataSync(), dtype);
+  return convertValues(tensor.dataSync(), dtype);
 }
 
 /** Copies the numbers: some backends hand out their own memory. */
-function converted(values: ArrayLike<number>, dtype: DType): HostData {
+function convertValues(values: ArrayLike<number>, dtype: DType): HostData {
   return dtype === 'f32'
     ? Float32Array.from(values)
     : dtype === 'i32'
@@ -82,7 +82,7 @@ class TfjsProgram implements Program {
     for (const node of graph.nodes) {
       for (const x of node.inputs) this.#readers.set(x, (this.#readers.get(x) ?? 0) + 1);
       const constant = constantAttrs(node);
-      const fixed = fixedAttrs(node);
+      const fixed = readFixedAttrs(node);
       if (constant)
         constants.set(node, tf.keep(tf.tensor(constant.data, [...constant.shape], TF_TYPE[constant.dtype])));
       else if (fixed) constants.set(node, tf.keep(tf.tensor(readFixed(fixed.shape, fixed.source), [...fixed.shape])));
@@ -112,7 +112,7 @@ class TfjsProgram implements Program {
           for (const x of node.inputs) {
             const readers = left.get(x)! - 1;
             left.set(x, readers);
-            if (readers === 0 && this.#owned(x)) values.get(x)!.dispose();
+            if (readers === 0 && this.#isOwned(x)) values.get(x)!.dispose();
           }
         }
         for (const [name, node] of this.#graph.results) {
@@ -165,7 +165,7 @@ class TfjsProgram implements Program {
   }
 
   /** True when a value was made in this run for this run: neither a constant nor a tensor that is kept elsewhere. */
-  #owned(node: Tensor): boolean {
+  #isOwned(node: Tensor): boolean {
     return !this.#constants.has(node) && !inputAttrs(node) && ![...this.#graph.results.values()].includes(node);
   }
 

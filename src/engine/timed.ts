@@ -6,7 +6,10 @@ import type { Engine } from './engine.ts';
  * Times an engine.
  * @returns the same engine, and a counter of milliseconds inside `Program.run`
  */
-export function timed(engine: Engine, clock: Clock): { readonly engine: Engine; readonly computing: { ms: number } } {
+export function timeEngine(
+  engine: Engine,
+  clock: Clock,
+): { readonly engine: Engine; readonly computing: { ms: number } } {
   const computing = { ms: 0 };
   const wrapped: Engine = {
     name: engine.name,

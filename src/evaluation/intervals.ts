@@ -33,7 +33,7 @@ export function wilson(successes: number, n: number): Estimated {
  * close together do not make anything known more surely.
  * @param episodes of all tasks together; absent: unknown
  */
-export function overTasks(rates: readonly number[], episodes = Number.POSITIVE_INFINITY): Estimated {
+export function averageOverTasks(rates: readonly number[], episodes = Number.POSITIVE_INFINITY): Estimated {
   const n = rates.length;
   if (n === 0) return { value: Number.NaN, low: 0, high: 1, n };
   const mean = rates.reduce((sum, rate) => sum + rate, 0) / n;

@@ -37,7 +37,7 @@ export function tQuantile(df: number): number {
  * Mean over seeds with a 95 % interval x̄ ± t·s/√n; unbounded for a single seed.
  * @see Student 1908
  */
-export function overSeeds(values: readonly number[]): Estimated {
+export function averageOverSeeds(values: readonly number[]): Estimated {
   const n = values.length;
   const mean = average(values);
   if (n < 2) return { value: mean, low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY, n };
@@ -47,9 +47,9 @@ export function overSeeds(values: readonly number[]): Estimated {
 }
 
 /** Mean of a − b over seeds that both have, with its 95 % interval. @throws {RangeError} for lists of unlike length */
-export function pairedDifference(a: readonly number[], b: readonly number[]): Estimated {
+export function comparePaired(a: readonly number[], b: readonly number[]): Estimated {
   if (a.length !== b.length) throw new RangeError(`pairedDifference: ${a.length} values against ${b.length}`);
-  return overSeeds(a.map((value, i) => value - b[i]!));
+  return averageOverSeeds(a.map((value, i) => value - b[i]!));
 }
 
 /**
@@ -61,7 +61,7 @@ export function pairedDifference(a: readonly number[], b: readonly number[]): Es
  * @returns the interval cut to [0, 1]; `n` counts seeds
  * @see Searle, Casella & McCulloch 1992, ch. 4; Satterthwaite 1946
  */
-export function overSeedsAndTasks(rates: readonly (readonly number[])[]): Estimated {
+export function averageOverSeedsAndTasks(rates: readonly (readonly number[])[]): Estimated {
   const S = rates.length;
   const T = rates[0]?.length ?? 0;
   if (S < 2 || T < 2 || rates.some((row) => row.length !== T)) {

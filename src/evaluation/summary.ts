@@ -1,7 +1,7 @@
 /** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
 import { smallestOf } from '../core/extremes.ts';
 import type { Task, TaskTable } from '../core/task.ts';
-import { type Estimated, overTasks, passAtK } from './intervals.ts';
+import { averageOverTasks, type Estimated, passAtK } from './intervals.ts';
 
 /** Finished episodes of one task. */
 export interface TaskOutcome {
@@ -49,7 +49,7 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     return own.length === 0 ? [] : [summary(label, own)];
   });
   const { name, horizon, temperature } = plan;
-  const unseen = tasks.seen ? results.filter(({ task }) => !tasks.seen!(task.index)) : results;
+  const unseen = tasks.isSeen ? results.filter(({ task }) => !tasks.isSeen!(task.index)) : results;
   return {
     name,
     horizon,
@@ -74,7 +74,7 @@ function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary 
     label,
     tasks: played.length,
     episodes,
-    success: overTasks(rates, episodes),
+    success: averageOverTasks(rates, episodes),
     score: mean(played.flatMap(({ returns }) => returns)),
     turns: mean(played.flatMap(({ turns }) => turns)),
     passAtK: passes,

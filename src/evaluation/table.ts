@@ -1,5 +1,5 @@
 /** Table of evaluations in plain text, one row per sub-task, one column per evaluation. */
-import { printable, shortened } from '../console/printable.ts';
+import { printable, shorten } from '../console/printable.ts';
 import { largestOf } from '../core/extremes.ts';
 import type { Estimated } from './intervals.ts';
 import type { EvaluationSummary, LabelSummary } from './summary.ts';
@@ -41,7 +41,7 @@ const CELL_CHARS = 120;
 
 /** Pads columns to their widest cell. Each cell is one line, whatever a name in it holds. */
 export function columns(cells: readonly (readonly string[])[]): string[] {
-  const rows = cells.map((row) => row.map((cell) => printable(shortened(cell, CELL_CHARS))));
+  const rows = cells.map((row) => row.map((cell) => printable(shorten(cell, CELL_CHARS))));
   const widths = rows[0]!.map((_, c) => largestOf(rows.map((row) => row[c]!.length)));
   return rows.map((row) =>
     row

@@ -10,17 +10,17 @@ type Table = Pick<Env, 'id' | 'tasks'>;
  * @param key the messages' word for where the tasks were named
  * @throws {UserError} BAD_CONFIG for a set or an index the world does not have
  */
-export function evaluatedTasks(
+export function listEvaluatedTasks(
   env: Table,
   asked: { readonly split: Split; readonly tasks?: string | readonly number[] | undefined },
   key = 'evaluation.tasks',
 ): readonly number[] {
   const { split, tasks } = asked;
   if (tasks === undefined) return env.tasks.split(split);
-  return typeof tasks === 'string' ? setOf(env, tasks, key) : listed(env, tasks, key);
+  return typeof tasks === 'string' ? setOf(env, tasks, key) : checkListed(env, tasks, key);
 }
 
-function listed({ id, tasks }: Table, indices: readonly number[], key: string): readonly number[] {
+function checkListed({ id, tasks }: Table, indices: readonly number[], key: string): readonly number[] {
   if (indices.length === 0) throw new UserError('BAD_CONFIG', `${key}: expected task indices of ${id}, got none`);
   const bad = indices.find((index) => !(Number.isInteger(index) && index >= 0 && index < tasks.count));
   if (bad === undefined) return [...new Set(indices)].sort((a, b) => a - b);
@@ -28,7 +28,7 @@ function listed({ id, tasks }: Table, indices: readonly number[], key: string): 
 }
 
 /** Tasks that a file may name. */
-const MOST_IDS = 1_000_000;
+const MAX_IDS = 1_000_000;
 
 /**
  * Task indices in the text of a file: numbers apart by blanks, commas or lines, ranges as `31-139`, or AgentGym's JSON
@@ -49,7 +49,7 @@ export function readTaskIds(text: string, path: string): number[] {
       );
     }
     count += last - first + 1;
-    if (count > MOST_IDS) throw new UserError('BAD_ARGUMENT', `--tasks: ${path} names more than ${MOST_IDS} tasks`);
+    if (count > MAX_IDS) throw new UserError('BAD_ARGUMENT', `--tasks: ${path} names more than ${MAX_IDS} tasks`);
     return Array.from({ length: last - first + 1 }, (_, n) => first + n);
   });
 }
@@ -71,7 +71,7 @@ function jsonWords(text: string, path: string): string[] {
  * Task indices to train on: of the named set, else of the split, with one of the labels where some are named.
  * @throws {UserError} BAD_CONFIG for a set or a label the world does not have
  */
-export function trainedTasks(
+export function listTrainTasks(
   env: Table,
   asked: { readonly set?: string; readonly labels?: readonly string[] },
 ): readonly number[] {

@@ -14,7 +14,7 @@ export function firstNotFinite(values: ArrayLike<number>): number {
 }
 
 /** Broken input: a reward, a value or a log-probability that a trajectory recorded. */
-export function brokenRecord(groups: readonly Group[]): Breakage | undefined {
+export function findBrokenRecord(groups: readonly Group[]): Breakage | undefined {
   for (const { trajectories } of groups) {
     for (const { episode, turns } of trajectories) {
       for (const [t, { reward, decision }] of turns.entries()) {

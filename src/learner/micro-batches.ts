@@ -21,7 +21,7 @@ export function microBatches(groups: readonly TrainGroup[], maxTokens: number): 
       if (member.decisions.length === 0) continue;
       const alone = { ...group, members: [member] };
       const joined = passes.length > 0 ? withMember(passes.at(-1)!, alone, begun) : undefined;
-      if (joined && paddedTokens(joined) <= maxTokens) passes[passes.length - 1] = joined;
+      if (joined && countPaddedTokens(joined) <= maxTokens) passes[passes.length - 1] = joined;
       else passes.push([alone]);
       begun = true;
     }
@@ -40,7 +40,7 @@ export function unitBatches<T extends { readonly groups: readonly TrainGroup[] }
   const passes: T[][] = [];
   for (const unit of units) {
     const last = passes.at(-1);
-    if (last && paddedTokens([...last, unit].flatMap(({ groups }) => groups)) <= maxTokens) last.push(unit);
+    if (last && countPaddedTokens([...last, unit].flatMap(({ groups }) => groups)) <= maxTokens) last.push(unit);
     else passes.push([unit]);
   }
   return passes;
@@ -63,7 +63,7 @@ function longestMember({ members }: TrainGroup): number {
 }
 
 /** Tokens of a pass as it is laid out: every prompt as long as the longest, every member too. */
-function paddedTokens(groups: readonly TrainGroup[]): number {
+function countPaddedTokens(groups: readonly TrainGroup[]): number {
   const prompt = largestOf(groups.map((group) => group.prompt.tokens.length));
   const most = largestOf(groups.map(({ members }) => members.length));
   const member = largestOf(groups.map(longestMember));
@@ -74,7 +74,7 @@ function paddedTokens(groups: readonly TrainGroup[]): number {
  * Runs that a replica has before it, the one under way among them, so that it need not wait for the next; where there are
  * but a few passes, one: a replica must not have two while another engine has none.
  */
-const ahead = (passes: number, engines: number) => (passes >= 2 * engines ? 2 : 1);
+const countAhead = (passes: number, engines: number) => (passes >= 2 * engines ? 2 : 1);
 
 type Feeds = Readonly<Record<string, HostTensor>>;
 
@@ -92,7 +92,7 @@ export interface GradientProgram {
  * @param passes makes each pass's other feeds when its turn comes
  * @returns its outputs, each added up over the passes: `d/<name>`, `loss` and statistics
  */
-export async function summed(
+export async function sumPasses(
   { program, replicas }: GradientProgram,
   weights: Feeds,
   passes: readonly (() => Feeds)[],
@@ -113,7 +113,7 @@ export async function summed(
   };
   const others = passes.length > 1 ? replicas : [];
   for (const replica of others) replica.hold(weights);
-  const lanes = Array.from({ length: ahead(passes.length, others.length + 1) }, () =>
+  const lanes = Array.from({ length: countAhead(passes.length, others.length + 1) }, () =>
     others.map((replica) => work((feeds) => replica.run(feeds))),
   ).flat();
   const own = work(async (feeds) => {

@@ -9,7 +9,7 @@ import { importance } from '../algo/importance.ts';
 import { klEstimate } from '../algo/kl.ts';
 import type { Group, Trajectory } from '../core/trajectory.ts';
 import type { ParamSet } from '../model/parameters.ts';
-import { replay } from '../reading/follow.ts';
+import { replayTurns } from '../reading/follow.ts';
 import { type Breakage, firstNotFinite } from './finite.ts';
 import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
@@ -109,7 +109,7 @@ export async function prepare(
   }
   let old: Float64Array = behaviour;
   let weights: ArrayLike<number> | undefined;
-  const measures = options.foreign || anyOlder(groups, params.version);
+  const measures = options.foreign || hasOlder(groups, params.version);
   if (offPolicy.type === 'truncated' && objective === 'policy' && measures) {
     old = (await measure(measuring!, params, units, minibatches)).logprobs;
     const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
@@ -239,7 +239,7 @@ function situationsOf(
   for (const { trajectories } of groups) {
     for (const one of trajectories) {
       const names: string[] = [];
-      replay(codec, one, ({ situation }, turn) => {
+      replayTurns(codec, one, ({ situation }, turn) => {
         names.push(situation ?? one.turns[turn]!.observation);
       });
       named.set(one, names);
@@ -278,7 +278,7 @@ function gap(
 }
 
 /** True when any decision was made by other weights than the learner's present ones. */
-function anyOlder(groups: readonly Group[], version: number): boolean {
+function hasOlder(groups: readonly Group[], version: number): boolean {
   return groups.some(({ trajectories }) =>
     trajectories.some(({ turns }) => turns.some(({ decision }) => decision!.version < version)),
   );

@@ -8,7 +8,7 @@ import type { ReplicaCommand, ReplicaEvent, ReplicaProgram, ReplicaReady } from 
 
 const { engine: engineOptions, model, options } = workerData as ReplicaProgram;
 const port = parentPort!;
-const say = (event: ReplicaEvent) => port.postMessage(event);
+const post = (event: ReplicaEvent) => port.postMessage(event);
 
 const engine = await openEngine(engineOptions);
 const program = await engine.compile(gradientGraph(model, options));
@@ -36,12 +36,12 @@ async function obey(command: ReplicaCommand): Promise<void> {
   try {
     const out = Object.entries(await program.run({ ...command.feeds, ...held }));
     // Copied by being sent, so the engine may write the next run's outputs where these are.
-    say({
+    post({
       type: 'ran',
       outputs: Object.fromEntries(out.map(([name, { dtype, shape, data }]) => [name, { dtype, shape, data }])),
     });
     for (const [, tensor] of out) tensor.dispose();
   } catch (error) {
-    say({ type: 'failed', message: messageOf(error) });
+    post({ type: 'failed', message: messageOf(error) });
   }
 }

@@ -77,7 +77,7 @@ export class Replica {
 
   /** Holds feeds for all runs that follow, such as weights: they are sent once instead of with every run. */
   hold(feeds: Readonly<Record<string, HostTensor>>): void {
-    this.#post({ type: 'hold', feeds: this.#taken(feeds) });
+    this.#post({ type: 'hold', feeds: this.#pickFeeds(feeds) });
   }
 
   /**
@@ -88,7 +88,7 @@ export class Replica {
     return new Promise((resolve, reject) => {
       if (this.#ended) return reject(this.#ended);
       this.#running.push({ resolve, reject });
-      this.#post({ type: 'run', feeds: this.#taken(feeds) });
+      this.#post({ type: 'run', feeds: this.#pickFeeds(feeds) });
     });
   }
 
@@ -105,7 +105,7 @@ export class Replica {
   }
 
   /** Feeds that the program has an input for. */
-  #taken(feeds: Readonly<Record<string, HostTensor>>): Record<string, HostTensor> {
+  #pickFeeds(feeds: Readonly<Record<string, HostTensor>>): Record<string, HostTensor> {
     return Object.fromEntries(Object.entries(feeds).filter(([name]) => this.#inputs.has(name)));
   }
 

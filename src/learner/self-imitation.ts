@@ -15,7 +15,7 @@ import { type DecisionColumns, decisionColumns, returnsToGo } from '../algo/retu
 import type { Rng } from '../core/rng.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 import type { Codec } from '../reading/codec.ts';
-import { plainTrajectory, revivedTrajectory } from '../record/trace.ts';
+import { plainTrajectory, reviveTrajectory } from '../record/trace.ts';
 import { trainUnits } from './training-batch.ts';
 
 /** Options of self-imitation. */
@@ -65,7 +65,7 @@ export function surplusOf(trajectory: Trajectory, gamma: number, values?: ArrayL
  * @param played episodes that came with the update; those not decided by the policy throughout are left out
  * @returns by falling priority, the best episode of each task alone
  */
-export function remembered(
+export function updateMemory(
   memory: readonly Remembered[],
   measured: readonly Remembered[],
   played: readonly Trajectory[],
@@ -88,7 +88,7 @@ export function remembered(
 }
 
 /** Draws episodes by their priority, none twice. */
-export function drawn(memory: readonly Remembered[], count: number, rng: Rng): Remembered[] {
+export function drawRemembered(memory: readonly Remembered[], count: number, rng: Rng): Remembered[] {
   const left = [...memory];
   const picked: Remembered[] = [];
   while (picked.length < count && left.length > 0) {
@@ -111,9 +111,9 @@ export function plainMemory(memory: readonly Remembered[]): Remembered[] {
 }
 
 /** Revives a memory from a checkpoint. What this codec reads otherwise, and what earned the impossible, is forgotten. */
-export function revivedMemory(plain: readonly Remembered[], codec: Codec, gamma: number): Remembered[] {
+export function reviveMemory(plain: readonly Remembered[], codec: Codec, gamma: number): Remembered[] {
   return plain
-    .map(({ trajectory, priority }) => ({ priority, trajectory: revivedTrajectory(trajectory) }))
+    .map(({ trajectory, priority }) => ({ priority, trajectory: reviveTrajectory(trajectory) }))
     .filter(({ trajectory }) => {
       try {
         trainUnits(codec, [trajectory], 0);

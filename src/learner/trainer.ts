@@ -17,13 +17,13 @@ import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../model/programs.ts';
-import { type Breakage, brokenRecord } from './finite.ts';
+import { type Breakage, findBrokenRecord } from './finite.ts';
 import { cut, type Measuring } from './measure.ts';
-import { type GradientProgram, microBatches, summed } from './micro-batches.ts';
+import { type GradientProgram, microBatches, sumPasses } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
 import { openReplicas, type Replica } from './replica.ts';
-import { drawn, plainMemory, type Remembered, remembered, revivedMemory } from './self-imitation.ts';
+import { drawRemembered, plainMemory, type Remembered, reviveMemory, updateMemory } from './self-imitation.ts';
 import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
@@ -107,7 +107,7 @@ export class Trainer {
     this.#rateScale = start.state?.rateScale ?? 1;
     this.#kl = options.kl && (start.state?.kl ?? createKlControl(options.kl.control));
     const kept = options.selfImitation ? (start.state?.memory ?? []) : [];
-    this.#memory = revivedMemory(kept, options.codec, options.estimator.gamma);
+    this.#memory = reviveMemory(kept, options.codec, options.estimator.gamma);
   }
 
   /**
@@ -204,7 +204,7 @@ export class Trainer {
   async #attempt(groups: readonly Group[], progress: number): Promise<UpdateResult> {
     const { epochs, minibatches, seed } = this.#options;
     const nothing = { stats: {}, optimizerSteps: 0, decisions: 0, tokens: 0, filtered: [], credit: [] };
-    const broken = brokenRecord(groups);
+    const broken = findBrokenRecord(groups);
     if (broken) return { ...nothing, broken };
 
     // Scores need what is in the reward and at the cut; everything else is only measured of what is kept.
@@ -212,7 +212,7 @@ export class Trainer {
     const extras = await extrasOf(learning, groups);
     const { kept, filtered } = this.#filter(groups, extras);
     const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
-    const prepared = await prepare(learning, kept, extras, this.#drawn());
+    const prepared = await prepare(learning, kept, extras, this.#drawRemembered());
     if ('broken' in prepared) return { ...left, ...prepared };
 
     const sums: Record<string, number> = {};
@@ -256,18 +256,18 @@ export class Trainer {
   }
 
   /** Remembered episodes that this update trains on besides. */
-  #drawn(): Remembered[] {
+  #drawRemembered(): Remembered[] {
     const { selfImitation, seed } = this.#options;
     if (!selfImitation) return [];
     const rng = Rng.fromSeed(seedFrom(seed, 'self-imitation', this.#params.version));
-    return drawn(this.#memory, selfImitation.episodes, rng);
+    return drawRemembered(this.#memory, selfImitation.episodes, rng);
   }
 
   #remember(groups: readonly Group[], imitated: readonly Remembered[]): void {
     const { selfImitation, estimator } = this.#options;
     if (!selfImitation) return;
     const played = groups.flatMap(({ trajectories }) => trajectories);
-    this.#memory = remembered(this.#memory, imitated, played, selfImitation, estimator.gamma);
+    this.#memory = updateMemory(this.#memory, imitated, played, selfImitation, estimator.gamma);
   }
 
   #filter(groups: readonly Group[], extras: ExtrasOf) {
@@ -315,7 +315,7 @@ export class Trainer {
     const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
     const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
-    const sums = await summed({ program: this.#program, replicas: this.#replicas }, weights, parts);
+    const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
     const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
     return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };
   }

@@ -15,7 +15,7 @@ import { candidateFeeds, f32, i32, PAD, promptFeeds, steps } from '../model/feed
 import type { DecoderKind, Decoding } from '../model/programs.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
-import { replay } from '../reading/follow.ts';
+import { replayTurns } from '../reading/follow.ts';
 import type { Candidate, Prompt, Transcript } from '../reading/transcript.ts';
 
 /** Trained decision: a choice, or one token of a run. */
@@ -84,13 +84,13 @@ export function trainUnits(codec: Codec, trajectories: readonly Trajectory[], fi
     let unit: GroupBuilder[] | undefined;
     let group: GroupBuilder | undefined;
     let read: Prompt | undefined;
-    replay(codec, trajectory, (transcript, turn) => {
+    replayTurns(codec, trajectory, (transcript, turn) => {
       const { prompt } = transcript;
       if (prompt !== read) {
         read = prompt;
         if (!unit) {
           unit = prompt.shared
-            ? units.find(([opening]) => sameTokens(opening!.prompt.tokens, prompt.tokens))
+            ? units.find(([opening]) => equalTokens(opening!.prompt.tokens, prompt.tokens))
             : undefined;
           group = unit?.[0];
           if (!unit) units.push((unit = []));
@@ -116,7 +116,7 @@ export function finalGroup(
   index: number,
   maxPositions = Number.POSITIVE_INFINITY,
 ): TrainGroup {
-  const { prompt, tokens: all } = replay(codec, trajectory);
+  const { prompt, tokens: all } = replayTurns(codec, trajectory);
   const tokens = all.slice(0, Math.max(0, maxPositions - prompt.tokens.length));
   const never = { at: tokens.length - 1, allowed: [0], chosen: 0, logprob: 0, value: 0 };
   const decisions = [{ trajectory: index, turn: trajectory.turns.length, token: 0, ...never }];
@@ -147,9 +147,9 @@ class GroupBuilder implements TrainGroup {
     place: Pick<TrainDecision, 'trajectory' | 'turn'>,
   ): void {
     const { decision, actions } = trajectory.turns[place.turn]!;
-    if (!decision) throw notTrainable(trajectory, `turn ${place.turn} was not decided by a policy of ours`);
-    if (!sameTokens(transcript.takeContext(), decision.context)) {
-      throw notTrainable(
+    if (!decision) throw createNotTrainable(trajectory, `turn ${place.turn} was not decided by a policy of ours`);
+    if (!equalTokens(transcript.takeContext(), decision.context)) {
+      throw createNotTrainable(
         trajectory,
         `the tokens recorded of turn ${place.turn} are not what this view and vocabulary read`,
       );
@@ -190,11 +190,11 @@ class GroupBuilder implements TrainGroup {
   }
 }
 
-function sameTokens(a: Int32Array, b: Int32Array): boolean {
+function equalTokens(a: Int32Array, b: Int32Array): boolean {
   return a === b || (a.length === b.length && a.every((id, i) => id === b[i]));
 }
 
-function notTrainable(trajectory: Trajectory, why: string): UserError {
+function createNotTrainable(trajectory: Trajectory, why: string): UserError {
   return new UserError('BAD_TRACE', `episode ${trajectory.episode} cannot be trained on: ${why}`);
 }
 
@@ -301,12 +301,12 @@ function tokenColumns(
   groups.forEach(({ prompt, members }, g) => {
     const P = prompt.tokens.length;
     members.forEach(({ tokens }, k) => {
-      const seen = (i: number) => (i >= 0 ? tokens[i]! : (prompt.tokens[P + i] ?? PAD));
+      const readToken = (i: number) => (i >= 0 ? tokens[i]! : (prompt.tokens[P + i] ?? PAD));
       padded.set(tokens, (g * K + k) * T);
       tokens.forEach((id, t) => {
         ids[n] = id;
-        previous1[n] = seen(t - 1);
-        previous2[n] = seen(t - 2);
+        previous1[n] = readToken(t - 1);
+        previous2[n] = readToken(t - 2);
         focus[n] = prompt.focus.has(id) ? 1 : 0;
         positions[n] = P + t;
         index[(g * K + k) * T + t] = n;

@@ -94,7 +94,7 @@ export interface KeysValues {
 }
 
 /** Token ids [...] of a padded layout, −1 in padding: declares `<name>` where the model has a bias between equal tokens. */
-function paddedIds({ sameTokenBias }: ModelConfig, name: string, shape: Shape): Tensor | undefined {
+function declarePaddedIds({ sameTokenBias }: ModelConfig, name: string, shape: Shape): Tensor | undefined {
   return sameTokenBias === undefined ? undefined : input(name, shape, 'i32');
 }
 
@@ -106,7 +106,7 @@ function paddedIds({ sameTokenBias }: ModelConfig, name: string, shape: Shape): 
  * @param steps [Q] of tokens that are both queries and keys: one with itself gets no bias
  * @returns [...axes, ..., Q, K]
  */
-function sameTokenBias(
+function biasSameToken(
   { sameTokenBias: bias = 0 }: ModelConfig,
   axes: readonly number[],
   queries: Tensor,
@@ -130,7 +130,7 @@ function onHead(head: number, axes: readonly number[], pairs: Tensor, bias: numb
 }
 
 /** Bias between tokens of one line of the prompts, on the scores of the last head. @returns [...axes, G, P, P] */
-function sameLineBias({ heads }: ModelConfig, axes: readonly number[], { bias }: SameLineBias): Tensor {
+function biasSameLine({ heads }: ModelConfig, axes: readonly number[], { bias }: SameLineBias): Tensor {
   const lines = input('prompt.lines', ['G', 'P'], 'i32');
   return onHead(heads - 1, axes, equal(reshape(lines, ['G', 'P', 1]), reshape(lines, ['G', 1, 'P'])), bias);
 }
@@ -142,7 +142,7 @@ function headAxes({ heads, kvHeads }: ModelConfig): { readonly q: number[]; read
 
 /** Ids [G, P] of the prompts' tokens in their layout, where the model has a bias between equal tokens. */
 export function promptIds(config: ModelConfig): Tensor | undefined {
-  return paddedIds(config, 'prompt.padded', ['G', 'P']);
+  return declarePaddedIds(config, 'prompt.padded', ['G', 'P']);
 }
 
 /**
@@ -167,10 +167,10 @@ export function promptAttention(
     const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
     if (!config.prefixBidirectional) mask = add(mask, causalMask(steps, 'P'));
     if (ids) {
-      mask = add(mask, sameTokenBias(config, axes.q, reshape(ids, ['G', 'P', 1]), reshape(ids, ['G', 1, 'P']), steps));
+      mask = add(mask, biasSameToken(config, axes.q, reshape(ids, ['G', 'P', 1]), reshape(ids, ['G', 1, 'P']), steps));
     }
   }
-  if (config.sameLineBias !== undefined) mask = add(mask, sameLineBias(config, axes.q, config.sameLineBias));
+  if (config.sameLineBias !== undefined) mask = add(mask, biasSameLine(config, axes.q, config.sameLineBias));
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {
@@ -211,13 +211,13 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
   const { layout } = context;
   let promptMask = reshape(context.promptMask, ['G', 1, 1, 'P']);
   let ownMask = causalMask(context.steps, 'T');
-  const ids = paddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
+  const ids = declarePaddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
   if (ids && context.promptIds) {
     const queries = reshape(ids, ['G', 'K', 'T', 1]);
     const keys = reshape(context.promptIds, ['G', 1, 1, 'P']);
-    promptMask = add(promptMask, sameTokenBias(config, axes.q, queries, keys));
+    promptMask = add(promptMask, biasSameToken(config, axes.q, queries, keys));
     const own = reshape(ids, ['G', 'K', 1, 'T']);
-    ownMask = add(ownMask, sameTokenBias(config, axes.q, queries, own, context.steps));
+    ownMask = add(ownMask, biasSameToken(config, axes.q, queries, own, context.steps));
   }
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
@@ -227,13 +227,14 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
     const queries = reshape(flat, [...axes.q, 'G', 'K', 'T', dh]);
     const own = (x: Tensor) => reshape(toHeads(x, keyLayout, dh), [...axes.kv, 'G', 'K', 'T', dh]);
     const ownValues = own(v);
-    const shared = (x: Tensor) => reshape(x, [...axes.kv, 'G', 'P', dh]);
+    const reshapeShared = (x: Tensor) => reshape(x, [...axes.kv, 'G', 'P', dh]);
     const prompt = context.prompt[layer]!;
-    const promptScores = matmul(flat, shared(prompt.k), { transposeB: true, scale });
+    const promptScores = matmul(flat, reshapeShared(prompt.k), { transposeB: true, scale });
     const mixed = jointSoftmax([
       {
         scores: add(reshape(promptScores, [...axes.q, 'G', 'K', 'T', 'P']), promptMask),
-        mix: (weights) => reshape(matmul(reshape(weights, [...axes.q, 'G', KT, 'P']), shared(prompt.v)), queries.shape),
+        mix: (weights) =>
+          reshape(matmul(reshape(weights, [...axes.q, 'G', KT, 'P']), reshapeShared(prompt.v)), queries.shape),
       },
       {
         scores: add(matmul(queries, own(k), { transposeB: true, scale }), ownMask),
@@ -262,7 +263,7 @@ export interface CachedContext {
 }
 
 /** Causal self-attention of the episodes' new tokens over prompt, past and each other. */
-export function cachedAttention(config: ModelConfig, context: CachedContext): Attend {
+export function attendCached(config: ModelConfig, context: CachedContext): Attend {
   const { heads, kvHeads } = config;
   const dh = headSize(config);
   const repeat = heads / kvHeads;
@@ -275,7 +276,7 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
     broadcastTo(repeat === 1 ? future : concat(Array(repeat).fill(future), 3), ['G', 1, 'K', rT, 'T']),
     broadcastTo(reshape(context.pastMask, ['G', 1, 'K', 1, 'S']), ['G', 1, 'K', rT, 'S']),
   ];
-  const biases = cachedBiases(config, context);
+  const biases = biasCached(config, context);
   const mask = concat(biases ? masks.map((part, i) => add(part, biases[i]!)) : masks, 4);
   const PT = plus('P', 'T');
   return (layer, { q, k, v }) => {
@@ -308,9 +309,9 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
 }
 
 /** Biases between equal tokens over prompt, each other and past: [G, kvHeads, K, repeat·T, P], then T and S in P's place. */
-function cachedBiases(config: ModelConfig, { promptIds: prompt, steps }: CachedContext): Tensor[] | undefined {
-  const own = paddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
-  const past = paddedIds(config, 'past.padded', ['G', 'K', 'S']);
+function biasCached(config: ModelConfig, { promptIds: prompt, steps }: CachedContext): Tensor[] | undefined {
+  const own = declarePaddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
+  const past = declarePaddedIds(config, 'past.padded', ['G', 'K', 'S']);
   if (!own || !past || !prompt) return undefined;
   const { heads, kvHeads } = config;
   const repeat = heads / kvHeads;
@@ -321,7 +322,7 @@ function cachedBiases(config: ModelConfig, { promptIds: prompt, steps }: CachedC
     { keys: reshape(past, ['G', 'K', 1, 'S']), size: 'S' },
   ];
   return parts.map(({ keys, size, steps }) => {
-    const bias = sameTokenBias(config, [kvHeads, repeat], queries, keys, steps); // [kvHeads, repeat, G, K, T, size]
+    const bias = biasSameToken(config, [kvHeads, repeat], queries, keys, steps); // [kvHeads, repeat, G, K, T, size]
     return reshape(transpose(bias, [2, 0, 3, 1, 4, 5]), ['G', kvHeads, 'K', times(repeat, 'T'), size]);
   });
 }

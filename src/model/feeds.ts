@@ -266,14 +266,14 @@ export function windowFeeds(
 ): Record<string, HostTensor> {
   const n = windows.length;
   const lengths = windows.map(({ prompt }) => prompt.tokens.length);
-  const each = (value: (window: Window) => number) => i32([n], Int32Array.from(windows, value));
+  const mapWindows = (value: (window: Window) => number) => i32([n], Int32Array.from(windows, value));
   const feeds: Record<string, HostTensor> = {
     ...promptFeeds(
       config,
       windows.map(({ prompt }) => prompt),
       largestOf(lengths),
     ),
-    'tokens.ids': each(({ deciding }) => deciding),
+    'tokens.ids': mapWindows(({ deciding }) => deciding),
     'tokens.positions': i32([n], Int32Array.from(lengths)),
     'episodes.index': i32([n, 1, 1], steps(n).data as Int32Array),
     'episodes.inverse': steps(n),
@@ -288,8 +288,8 @@ export function windowFeeds(
       Int32Array.from(windows, ({ deciding }) => deciding),
     );
   }
-  if (config.tokenShift > 0) feeds['tokens.previous1'] = each(({ prompt }) => prompt.tokens.at(-1) ?? PAD);
-  if (config.tokenShift > 1) feeds['tokens.previous2'] = each(({ prompt }) => prompt.tokens.at(-2) ?? PAD);
+  if (config.tokenShift > 0) feeds['tokens.previous1'] = mapWindows(({ prompt }) => prompt.tokens.at(-1) ?? PAD);
+  if (config.tokenShift > 1) feeds['tokens.previous2'] = mapWindows(({ prompt }) => prompt.tokens.at(-2) ?? PAD);
   if (config.focusBit) {
     feeds['tokens.focus'] = f32(
       [n, 1],

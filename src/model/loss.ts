@@ -95,7 +95,7 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
   const toReference = clamp(sub(decisions('referenceLogprob'), logprob), -20, 20);
   const kl = sub(sub(exp(toReference), toReference), one);
 
-  const total = (x: Tensor) => reduceSum(x, allAxes(shape));
+  const total = (x: Tensor) => reduceSum(x, listAxes(shape));
   const policy = total(mul(weight, surrogate));
   const meanEntropy = total(mul(weight, entropy));
   const meanKl = total(mul(weight, kl));
@@ -125,7 +125,7 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
 /** Negative log-likelihood Σ wₜ·(−log πₜ): supervised fine-tuning. Declares `decisions.weight`. */
 export function likelihoodLoss({ logprob, entropy }: DecisionTerms, shape: Shape): LossOutputs {
   const weight = input('decisions.weight', shape);
-  const total = (x: Tensor) => reduceSum(x, allAxes(shape));
+  const total = (x: Tensor) => reduceSum(x, listAxes(shape));
   const loss = neg(total(mul(weight, logprob)));
   return { loss, stats: { nll: loss, entropy: total(mul(weight, entropy)) } };
 }
@@ -160,7 +160,7 @@ function square(x: Tensor): Tensor {
   return mul(x, x);
 }
 
-function allAxes(shape: Shape): number[] {
+function listAxes(shape: Shape): number[] {
   return shape.map((_, axis) => axis);
 }
 

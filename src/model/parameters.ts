@@ -4,7 +4,7 @@
  */
 import { UserError } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
-import { fixed, readFixed } from '../tensor/fixed.ts';
+import { createFixed, readFixed } from '../tensor/fixed.ts';
 import { parameter, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -122,15 +122,15 @@ export function parameterTensors(config: ModelConfig): Parameters {
   for (const { name, shape } of weightSpecs(config)) {
     const source = base && !isHead(name) ? base.weights[name] : undefined;
     if (base && !isHead(name) && !source) throw new RangeError(`model: the base has no weight called '${name}'`);
-    tensors.set(name, source ? fixed(name, shape, source) : parameter(name, shape));
+    tensors.set(name, source ? createFixed(name, shape, source) : parameter(name, shape));
   }
   if (adapter) for (const { name, shape } of parameterSpecs(config)) tensors.set(name, parameter(name, shape));
-  const all = (name: string) => {
+  const collectLayers = (name: string) => {
     const found = tensors.get(name);
     if (!found) throw new RangeError(`model: no parameter is called '${name}'`);
     return found;
   };
-  return Object.assign(all, {
+  return Object.assign(collectLayers, {
     adapter(projection: string) {
       const { down, up } = adapterNames(projection);
       const [a, b] = [tensors.get(down), tensors.get(up)];

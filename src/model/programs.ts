@@ -13,7 +13,7 @@ import { add, logSoftmax, pick, possibleMask, reshape, slice, take, tokenScores,
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import {
-  cachedAttention,
+  attendCached,
   episodeAttention,
   type KeysValues,
   layoutInputs,
@@ -99,7 +99,7 @@ export function windowGraph(config: ModelConfig): Graph {
   checkModelConfig(config);
   const p = parameterTensors(config);
   const { prompts, hidden } = readEpisodes(config, p);
-  const { scores, deciding } = scoredChoices(config, p, prompts.hidden, hidden);
+  const { scores, deciding } = scoreChoices(config, p, prompts.hidden, hidden);
   return defineGraph({ scores, ...(config.valueHead ? { values: values(p, deciding, times('G', 'D')) } : {}) });
 }
 
@@ -194,7 +194,7 @@ function episodeTerms(config: ModelConfig, p: Parameters, decoding: Decoding) {
 }
 
 /** Scores [G, D, C] of each group's candidates at its deciding positions, whose hidden states are `deciding` [G·D, d]. */
-function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
+function scoreChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
   const { hiddenSize: d } = config;
   const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
@@ -213,7 +213,7 @@ function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor,
 }
 
 function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
-  const { scores, deciding } = scoredChoices(config, p, promptHidden, hidden);
+  const { scores, deciding } = scoreChoices(config, p, promptHidden, hidden);
   const logprobs = logSoftmax(add(scores, input('decisions.mask', ['G', 'D', 'C'])));
   const chosen = input('decisions.chosen', ['G', 'D', 1], 'i32');
   const shape = ['G', 'D'];
@@ -281,17 +281,17 @@ function readPrompts(config: ModelConfig, p: Parameters, again = false) {
 function continueEpisodes(config: ModelConfig, p: Parameters) {
   const dh = headSize(config);
   const { kvHeads } = config;
-  const cached = (name: string, shape: (number | string)[]): KeysValues[] =>
+  const declareCached = (name: string, shape: (number | string)[]): KeysValues[] =>
     Array.from({ length: config.layers }, (_, layer) => ({
       k: input(`${name}.k${layer}`, shape),
       v: input(`${name}.v${layer}`, shape),
     }));
-  const attend = cachedAttention(config, {
+  const attend = attendCached(config, {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
-    prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
+    prompt: declareCached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
     promptIds: promptIds(config),
-    past: cached('past', ['G', kvHeads, 'K', 'S', dh]),
+    past: declareCached('past', ['G', kvHeads, 'K', 'S', dh]),
     pastMask: input('past.mask', ['G', 'K', 'S']),
     steps: input('episodes.steps', ['T'], 'i32'),
   });

@@ -81,10 +81,10 @@ export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, a
     const at = `model.layers.${layer}`;
     if (again !== undefined) x = cut(x, again + layer);
     const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
-    const turned = (name: string, heads: number) =>
+    const rotateHeads = (name: string, heads: number) =>
       rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
-    const q = turned('q_proj', config.heads);
-    const k = turned('k_proj', config.kvHeads);
+    const q = rotateHeads('q_proj', config.heads);
+    const k = rotateHeads('k_proj', config.kvHeads);
     const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
     x = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
     x = add(x, mlp(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));

@@ -2,7 +2,7 @@
  * Demonstrations: recorded episodes to learn from, AgentTraj-style JSON, and our own traces. Pure but for the files
  * that are read.
  */
-import { MOST_DATA, readBounded } from '../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 import { TraceStore } from '../record/trace-store.ts';
@@ -44,24 +44,24 @@ const LEARNT = ['train', 'rollout'];
  * @throws {UserError} BAD_TRACE naming the file and what is wrong with it
  */
 export function readDemonstrations(path: string, onNotice: (message: string) => void = () => {}): Demonstration[] {
-  if (path.endsWith('.json')) return ofAgentTraj(parsed(path), path);
+  if (path.endsWith('.json')) return convertAgentTraj(parseFile(path), path);
   const store = TraceStore.open(path);
   for (const file of store.unfinished) onNotice(`${file}: its last line is cut off and left out`);
   const played = store.episodes.filter(({ purpose }) => LEARNT.includes(purpose));
   const evaluated = store.size - played.length;
   if (evaluated > 0) onNotice(`${path}: ${evaluated} episodes of evaluations are left out`);
-  return played.map(({ at, file }) => ofTrajectory(store.read(at), file));
+  return played.map(({ at, file }) => convertTrajectory(store.read(at), file));
 }
 
-function parsed(path: string): unknown {
+function parseFile(path: string): unknown {
   try {
-    return JSON.parse(readBounded(path, MOST_DATA).toString('utf8'));
+    return JSON.parse(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
   } catch (thrown) {
     throw new UserError('BAD_TRACE', `cannot read ${path}: ${messageOf(thrown)}`);
   }
 }
 
-function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
+function convertTrajectory(trajectory: Trajectory, path: string): Demonstration {
   const { task, turns, actionTable, finalObservation, episode } = trajectory;
   return {
     source: `${path}, episode ${episode}`,
@@ -87,7 +87,7 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
  * @param where names the source in messages
  * @throws {UserError} BAD_TRACE
  */
-export function ofAgentTraj(parsed: unknown, where: string): Demonstration[] {
+export function convertAgentTraj(parsed: unknown, where: string): Demonstration[] {
   const bad = (at: string, expected: string) =>
     new UserError(
       'BAD_TRACE',

@@ -7,7 +7,7 @@ import type { Trajectory } from '../core/trajectory.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import type { Breakage } from '../learner/finite.ts';
 import { cut, type Measuring, measure } from '../learner/measure.ts';
-import { summed, unitBatches } from '../learner/micro-batches.ts';
+import { sumPasses, unitBatches } from '../learner/micro-batches.ts';
 import type { TrainerOptions } from '../learner/options.ts';
 import { openReplicas, type Replica } from '../learner/replica.ts';
 import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../learner/training-batch.ts';
@@ -70,7 +70,7 @@ export async function trainOnPairs(
   try {
     const units = pairs.map(({ chosen, rejected }) => trainUnits(codec, [chosen, rejected], 0).flat());
     const signs = units.map((unit, i) => signsOf(unit, pairs[i]!));
-    const references = await signedSums(measuring, start, units, signs);
+    const references = await sumSigned(measuring, start, units, signs);
     let params = start;
     let moments = zeroMoments(model);
     const rng = Rng.fromSeed(seedFrom(seed, 'pairs'));
@@ -127,7 +127,7 @@ function signsOf(unit: readonly TrainGroup[], { chosen, rejected }: Pair): numbe
 }
 
 /** Signed sums log π(chosen) − log π(rejected) of each pair. */
-async function signedSums(
+async function sumSigned(
   measuring: Measuring,
   params: ParamSet,
   units: readonly (readonly TrainGroup[])[],
@@ -167,7 +167,7 @@ async function pairStep(
     ...scalars('loss', { beta, pairs: pairs.length }),
   });
   if (!optimizer) return readStep(model, params.version, t, await step.run({ ...pass(pairs), ...weights, ...rates }));
-  const sums = await summed(
+  const sums = await sumPasses(
     { program: step, replicas },
     weights,
     unitBatches(pairs, maxTokens!).map((part) => () => pass(part)),

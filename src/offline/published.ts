@@ -34,7 +34,7 @@ export async function playAgain(
     }
     asked++;
     try {
-      const { demonstration, missing } = await played(one, published, onlyListed);
+      const { demonstration, missing } = await playPublished(one, published, onlyListed);
       kept.push(demonstration);
       replies += demonstration.turns.length;
       unlisted += missing;
@@ -57,7 +57,7 @@ interface Played {
 }
 
 /** @throws {Error} with the reason why it does not go as published */
-async function played(one: Demonstration, published: PublishedEpisodes, onlyListed: boolean): Promise<Played> {
+async function playPublished(one: Demonstration, published: PublishedEpisodes, onlyListed: boolean): Promise<Played> {
   const [first] = one.turns;
   if (!first) throw new Error('it has no turns');
   const number = /_(\d+)$/.exec(one.task)?.[1];

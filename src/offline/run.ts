@@ -81,7 +81,7 @@ export async function superviseRun(request: OfflineRequest, onEpoch: (epoch: Sup
       let nll = 0;
       for (const [s, part] of cut(rng.shuffle(groups), steps).entries()) {
         const result = await trainer.update(part, (epoch * steps + s) / (epochs * steps));
-        if (result.broken) throw brokenError(result.broken.where, result.broken.message);
+        if (result.broken) throw createBrokenError(result.broken.where, result.broken.message);
         nll += result.stats.nll! / steps;
         request.onStep?.({ done: epoch * steps + s + 1, total: epochs * steps, loss: result.stats.nll! });
       }
@@ -112,7 +112,7 @@ export async function preferRun(
     const { onStep } = request;
     const options = { ...setup.training, beta, epochs, pairsPerStep: batch, ...(onStep ? { onStep } : {}) };
     const result = await trainOnPairs(engine, options, setup.params, pairs, onEpoch);
-    if ('broken' in result) throw brokenError(result.broken.where, result.broken.message);
+    if ('broken' in result) throw createBrokenError(result.broken.where, result.broken.message);
     save(request, setup.identity, result.params, result.moments);
     return pairs.length;
   } finally {
@@ -157,6 +157,6 @@ function need(ok: boolean, what: string): void {
   if (!ok) throw new UserError('BAD_TRACE', `there is nothing to learn from: ${what}`);
 }
 
-function brokenError(where: string, message: string): LongplayError {
+function createBrokenError(where: string, message: string): LongplayError {
   return new LongplayError('BAD_WEIGHTS', `not finite: ${where}: ${message}; try a smaller learner.learningRate`);
 }

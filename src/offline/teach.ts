@@ -42,7 +42,7 @@ export function fromDemonstration(
 
   const table: string[] = [];
   /** Observation as the transcript takes it, its actions added to the table. */
-  const observed = (observation: string, listed: readonly string[] = []): Observed => {
+  const toObserved = (observation: string, listed: readonly string[] = []): Observed => {
     const known = table.length;
     const actions = Int32Array.from(listed, (text) => {
       const row = table.indexOf(text);
@@ -50,7 +50,7 @@ export function fromDemonstration(
     });
     return { observation, actions, newActions: table.slice(known) };
   };
-  let now = observed(turns[0]!.observation, turns[0]!.actions);
+  let now = toObserved(turns[0]!.observation, turns[0]!.actions);
   const transcript = codec.open(now);
   const made = turns.map(({ observation, action, actions = [], untrained }, t): Turn => {
     const context = transcript.takeContext();
@@ -60,7 +60,7 @@ export function fromDemonstration(
     const turn = untrained ? { ...timeless, untrained } : timeless;
     if (decision.kind === 'tokens') transcript.write(decision.tokens);
     const next = turns[t + 1];
-    now = observed(next?.observation ?? finalObservation, next?.actions);
+    now = toObserved(next?.observation ?? finalObservation, next?.actions);
     transcript.observe(action, now);
     return turn;
   });

@@ -19,7 +19,7 @@ export function fitCache(
   if (policy.cacheMb === undefined) return { config, notice: undefined };
   // Evaluations run under the same limit, with groups of their own size.
   const members = Math.max(groupSize, evaluation.episodesPerTask);
-  const one = KvCache.mostBytes(model, 1, members);
+  const one = KvCache.countMaxBytes(model, 1, members);
   const groups = Math.floor((policy.cacheMb * 2 ** 20) / one);
   const size = `a group of ${members} episodes of ${model.maxPositions} tokens takes ${Math.ceil(one / 2 ** 20)} MiB`;
   if (groups < 1) {

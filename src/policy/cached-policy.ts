@@ -31,14 +31,14 @@ import { actionFeeds, MentionBook, promptFeeds } from '../model/feeds.ts';
 import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
-import { follow } from '../reading/follow.ts';
-import { OutsideTranscript } from '../reading/outside.ts';
+import { advanceTranscript } from '../reading/follow.ts';
+import { ReceivedTranscript } from '../reading/outside.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { choose, type Scored, sample } from './decide.ts';
-import { cachedCandidates, decisionFeeds, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
+import { decisionFeeds, feedCandidates, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
-import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
+import { type Acted, type ActRequest, formatTooLong, nothingListed, type Policy, type Unanswered } from './policy.ts';
 import { PromptReader } from './prompt-reader.ts';
 
 /** Model, codec and limits of a cached policy. */
@@ -166,12 +166,12 @@ export class CachedPolicy implements Policy {
     const { given, actions } = request;
     const known = this.#members.get(request.episode);
     const transcript =
-      given && !known ? new OutsideTranscript(given, request) : follow(codec, known?.transcript, request);
+      given && !known ? new ReceivedTranscript(given, request) : advanceTranscript(codec, known?.transcript, request);
     const member = known ?? this.#open(request, transcript);
     if (known) this.#followPrompt(known);
     // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.
     const length = transcript.prompt.tokens.length + transcript.tokens.length;
-    if (length > config.maxPositions) return tooLong(length, config.maxPositions);
+    if (length > config.maxPositions) return formatTooLong(length, config.maxPositions);
     if (decoder === 'choice') {
       if (actions.length === 0) return nothingListed(request);
       // A view may restate a listed action by what was read since (`get 2 oak log held 1`): then it is another candidate,
@@ -428,7 +428,7 @@ export class CachedPolicy implements Policy {
     const readings = readingsOf(ready, cache, decoder === 'choice' ? worthReading(ready, cache) : undefined);
     const { feeds, tokens } = decisionFeeds(config, cache, readings);
     if (decoder === 'choice')
-      Object.assign(feeds, cachedCandidates(config, cache.candidates, ready.at(-1)!.group.slot + 1));
+      Object.assign(feeds, feedCandidates(config, cache.candidates, ready.at(-1)!.group.slot + 1));
     this.#tokens += tokens;
     const out = await this.#decide.run({ ...this.#weights, ...feeds });
     keepPast(config, cache, readings, out);
@@ -446,7 +446,7 @@ export class CachedPolicy implements Policy {
       const scored = { scores: own, value, version: this.#version };
       // `sample` begins and ends runs; `#runs` follows by the difference.
       const running = member.run !== undefined;
-      const finished = this.#decided(member, request, scored);
+      const finished = this.#finishDecision(member, request, scored);
       this.#runs += Number(member.run !== undefined) - Number(running);
       if (!finished) continue;
       acted.push(finished);
@@ -456,7 +456,7 @@ export class CachedPolicy implements Policy {
     return acted;
   }
 
-  #decided(member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
+  #finishDecision(member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
     try {
       return this.#options.decoder === 'choice'
         ? choose(member, request, scored)

@@ -4,7 +4,7 @@
  * regrowing the pool.
  */
 import { MAX_MENTIONS } from '../reading/transcript.ts';
-import { MASKED, regrow, roundUp } from './regrow.ts';
+import { growPool, MASKED, roundUp } from './regrow.ts';
 
 /** Step of both capacities: shapes repeat from call to call. */
 const STEP = 8;
@@ -41,7 +41,7 @@ export class CandidatePool {
     if (count <= this.actions) return;
     const before = this.actions;
     this.actions = roundUp(count, STEP);
-    this.bags = regrow(this.bags, this.#groups, before * this.#width, this.actions * this.#width);
+    this.bags = growPool(this.bags, this.#groups, before * this.#width, this.actions * this.#width);
     const listOf = new Int32Array(this.#groups * this.actions);
     for (let g = 0; g < this.#groups; g++)
       listOf.set(this.listOf.subarray(g * before, (g + 1) * before), g * this.actions);
@@ -54,7 +54,7 @@ export class CandidatePool {
     const before = this.lists * MAX_MENTIONS;
     this.lists = roundUp(count, STEP);
     const after = this.lists * MAX_MENTIONS;
-    this.mentionKeys = regrow(this.mentionKeys, this.#groups, before * this.#width, after * this.#width);
+    this.mentionKeys = growPool(this.mentionKeys, this.#groups, before * this.#width, after * this.#width);
     const mask = new Float32Array(this.#groups * after).fill(MASKED);
     for (let g = 0; g < this.#groups; g++) mask.set(this.mentionMask.subarray(g * before, (g + 1) * before), g * after);
     this.mentionMask = mask;

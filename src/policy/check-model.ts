@@ -22,7 +22,7 @@ import { drawParameters, type ParamSet, parameterSpecs } from '../model/paramete
 import { logprobsGraph } from '../model/programs.ts';
 import { writeAdapter } from '../pretrained/adapter.ts';
 import { openModel, type PretrainedModel } from '../pretrained/folder.ts';
-import { frozenAs, type Quantize } from '../pretrained/quantize.ts';
+import { freezeAs, type Quantize } from '../pretrained/quantize.ts';
 import { type ChatCodec, openChatCodec } from '../reading/chat-codec.ts';
 import { type GenerationOptions, openGenerationClient } from '../remote/generation/generation-client.ts';
 import { CachedPolicy } from './cached-policy.ts';
@@ -54,7 +54,7 @@ export async function checkModel(
 ): Promise<readonly Check[]> {
   const checks: Check[] = [];
   const scratch = mkdtempSync(join(tmpdir(), 'longplay-doctor-'));
-  const timed = async <T>(
+  const measureMs = async <T>(
     what: string,
     work: () => Promise<{ readonly found: string; readonly ok?: boolean; readonly value: T }>,
   ) => {
@@ -71,11 +71,11 @@ export async function checkModel(
   // Out of the table: without an engine there is nothing to find out, and its error says what to do.
   const engine = await openEngine(engineOptions);
   try {
-    const opened = await timed('folder', async () => open(folder, quantize, scratch));
+    const opened = await measureMs('folder', async () => open(folder, quantize, scratch));
     if (!opened) return checks;
     const { model, config, codec } = opened;
     const zero = paramsOf(config, 0);
-    const answer = await timed('64 tokens', async () => {
+    const answer = await measureMs('64 tokens', async () => {
       const options = { config, codec, decoder: 'tokens', masked: false, maxTokens: ANSWER, maxBatch: 1 } as const;
       const policy = await CachedPolicy.create(engine, { ...options, cacheOnUpdate: 'keep' }, zero);
       const decision = await write(policy);
@@ -89,9 +89,9 @@ export async function checkModel(
     const group = groupOf(codec, answer);
     // The rollout's decoding and the learner's forward pass are different programs over the same kernels. Where they disagree
     // by more than float32 noise, importance ratios would be wrong from the first update on.
-    await timed('scored again as the learner does', async () => {
+    await measureMs('scored again as the learner does', async () => {
       const worst = largestOf(
-        (await scored(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
+        (await scoreDecisions(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
       );
       return {
         found: `largest |difference| ${worst.toExponential(1)} nats, expected at most 1e-3`,
@@ -100,7 +100,7 @@ export async function checkModel(
       };
     });
     // Imitates the one answer: what it takes in memory and time is what a training step of that length takes.
-    await timed('one LoRA step', async () => {
+    await measureMs('one LoRA step', async () => {
       const trainer = await Trainer.create(engine, { ...imitation, model: config, codec }, { params: zero });
       const { broken, stats } = await trainer.update([group], 0);
       await trainer.dispose();
@@ -110,7 +110,7 @@ export async function checkModel(
         value: 0,
       };
     });
-    if (server) await checkServer(server, { model, config, codec, scratch, group }, engine, timed);
+    if (server) await checkServer(server, { model, config, codec, scratch, group }, engine, measureMs);
     return checks;
   } finally {
     await engine.dispose();
@@ -121,7 +121,7 @@ export async function checkModel(
 /** Opens the model as a run would, with an adapter and a chat codec, and describes it. */
 async function open(folder: string, quantize: Quantize, scratch: string) {
   const model = openModel(folder, 4096);
-  const config = { ...frozenAs(model, quantize, join(scratch, 'quantised')), adapter: LORA };
+  const config = { ...freezeAs(model, quantize, join(scratch, 'quantised')), adapter: LORA };
   const codec = openChatCodec({
     folder: model.folder,
     vocabSize: model.config.vocabSize,
@@ -197,7 +197,7 @@ const imitation = {
 } as const;
 
 /** Log-probabilities of a group's decisions by the learner's own forward pass. */
-async function scored(
+async function scoreDecisions(
   engine: Awaited<ReturnType<typeof openEngine>>,
   model: ModelConfig,
   codec: ChatCodec,
@@ -259,8 +259,8 @@ async function checkServer(
       here.reduce((sum, x, i) => sum + Math.abs(x - answer.logprobs[i]!), 0) / here.length;
     // Under the adapter the two must agree; without it they must not: a server that ignored it would pass the first alone.
     // 16-bit kernels are off by some hundredths of a nat a token, so a tenth is the bound.
-    const under = gap(await scored(engine, config, codec, params, own));
-    const without = gap(await scored(engine, config, codec, paramsOf(config, 0), own));
+    const under = gap(await scoreDecisions(engine, config, codec, params, own));
+    const without = gap(await scoreDecisions(engine, config, codec, paramsOf(config, 0), own));
     const found = `mean |difference| ${under.toFixed(3)} nats under the adapter, ${without.toFixed(3)} without; expected at most 0.1, and less than without`;
     return { found, ok: under <= 0.1 && under < without, value: under };
   });

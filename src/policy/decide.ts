@@ -75,11 +75,11 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   const ended = codec.ends(run.tokens) || full || (!masked && run.tokens.length >= most);
   if (!ended) return undefined;
   member.run = undefined;
-  return answered(codec, member, request, run, masked);
+  return finishRun(codec, member, request, run, masked);
 }
 
 /** Finished run as a decision, and what the codec reads in it. */
-function answered(
+function finishRun(
   codec: Codec,
   { episode, transcript }: MemberState,
   { turn }: ActRequest,

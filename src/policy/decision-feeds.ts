@@ -115,7 +115,7 @@ export function decisionFeeds(
     feeds: {
       ...tokenFeeds(config, cache.members, readings, { G, N, T }),
       ...cacheFeeds(config, cache, G),
-      ...(config.sameTokenBias === undefined ? {} : paddedFeeds(cache, readings, G, T)),
+      ...(config.sameTokenBias === undefined ? {} : feedPadded(cache, readings, G, T)),
     },
     tokens: N,
   };
@@ -185,7 +185,7 @@ function tokenFeeds(
 }
 
 /** Ids of prompts, pasts and new tokens in their padded layouts, −1 elsewhere; of rows that are not in the call none are needed. */
-function paddedFeeds(
+function feedPadded(
   { members: K, prompt: P, past: S }: KvCache,
   readings: readonly Reading[],
   G: number,
@@ -229,7 +229,7 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
 }
 
 /** Candidates of the first `groups` slots, in place, for the choice decoder. */
-export function cachedCandidates(config: ModelConfig, pool: CandidatePool, groups: number): Record<string, HostTensor> {
+export function feedCandidates(config: ModelConfig, pool: CandidatePool, groups: number): Record<string, HostTensor> {
   const { hiddenSize: d } = config;
   return {
     'candidates.bags': f32([groups, pool.actions, d], pool.bags),

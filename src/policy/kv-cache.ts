@@ -17,7 +17,7 @@
 import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
 import { CandidatePool } from './candidate-pool.ts';
-import { MASKED, regrow, roundUp } from './regrow.ts';
+import { growPool, MASKED, roundUp } from './regrow.ts';
 
 /**
  * Steps of the capacities, which are multiples of these: pools do not grow with every token, and shapes repeat from
@@ -77,7 +77,7 @@ export class KvCache {
    * Bytes of keys and values, at most: when every member is as long as the model reads. The room that pools are grown
    * ahead is left out.
    */
-  static mostBytes(config: ModelConfig, groups: number, members: number): number {
+  static countMaxBytes(config: ModelConfig, groups: number, members: number): number {
     const { layers, kvHeads, maxPositions } = config;
     return 8 * layers * kvHeads * headSize(config) * groups * members * maxPositions;
   }
@@ -129,7 +129,8 @@ export class KvCache {
     const before = this.prompt;
     this.prompt = roundUp(length, PROMPT_STEP);
     const { kvHeads } = this.#config;
-    const grow = (pool: Float32Array) => regrow(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
+    const grow = (pool: Float32Array) =>
+      growPool(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
     this.promptK = this.promptK.map(grow);
     this.promptV = this.promptV.map(grow);
     this.promptMask = this.#freshPromptMask();
@@ -141,7 +142,7 @@ export class KvCache {
     const before = this.past;
     this.past = roundUp(length, PAST_STEP);
     const rows = this.groups * this.#config.kvHeads * this.members;
-    const grow = (pool: Float32Array) => regrow(pool, rows, before * this.#dh, this.past * this.#dh);
+    const grow = (pool: Float32Array) => growPool(pool, rows, before * this.#dh, this.past * this.#dh);
     this.pastK = this.pastK.map(grow);
     this.pastV = this.pastV.map(grow);
     this.pastMask = this.#freshPastMask();

@@ -3,10 +3,10 @@ import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
-import { timed } from '../engine/timed.ts';
+import { timeEngine } from '../engine/timed.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
-import { type ChatReading, openChatCodec } from '../reading/chat-codec.ts';
+import { type ChatCodecSpec, openChatCodec } from '../reading/chat-codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import {
   type GenerationClient,
@@ -33,7 +33,7 @@ export type PolicySpec = LocalPolicySpec | ServerPolicySpec | FollowerPolicySpec
 /** Policy whose tokens a server samples. */
 interface SampledPolicySpec extends Pick<ServerPolicyOptions, 'maxTokens' | 'attempts' | 'retryMs'> {
   readonly server: GenerationOptions;
-  readonly chat: ChatReading;
+  readonly chat: ChatCodecSpec;
 }
 
 /** Policy whose tokens a server samples under our adapters. */
@@ -56,7 +56,7 @@ export interface LocalPolicySpec
   readonly model: ModelConfig;
   /** URL of the world's module; the policy reads through its view, unless `chat` is given. */
   readonly envModule: string;
-  readonly chat?: ChatReading | undefined;
+  readonly chat?: ChatCodecSpec | undefined;
   /** True when requests bring prompts that their clients rendered (`ActRequest.given`). */
   readonly givenPrompts?: boolean | undefined;
   readonly params: ParamSet;
@@ -151,7 +151,7 @@ async function openSampled(
 async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOptions): Promise<OpenedPolicy> {
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
-  const { engine, computing } = timed(await openEngine(spec.engine), clock);
+  const { engine, computing } = timeEngine(await openEngine(spec.engine), clock);
   // Where every turn is rendered anew a cache would never be read twice. Spelling needs the cached policy even there (a run
   // reads its own tokens), and so do prompts from outside, which come without a view.
   const common = { config, codec, maxBatch, now: () => clock.now() };

@@ -39,7 +39,7 @@ export function nothingListed({ turn }: ActRequest): string {
 }
 
 /** Message for an episode that a model cannot read. @param tokens of it, the one to come included */
-export function tooLong(tokens: number, maxPositions: number): string {
+export function formatTooLong(tokens: number, maxPositions: number): string {
   return `the episode is ${tokens} tokens long and the model reads ${maxPositions} (raise policy.model.maxPositions, of a language model policy.chat.contextTokens, or shorten the horizon)`;
 }
 

@@ -16,7 +16,7 @@ export function roundUp(n: number, step: number): number {
  * old end and its new one is left as it is: masks keep it from being read.
  * @returns the pool, or a longer one: with room to spare, for a pool grows step by step
  */
-export function regrow(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
+export function growPool(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
   const size = rows * to;
   if (size > pool.length) {
     const next = new Float32Array(from > 0 ? Math.ceil(size * HEADROOM) : size);

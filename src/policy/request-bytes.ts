@@ -3,7 +3,7 @@ import type { RenderedPrompt } from '../reading/outside.ts';
 import type { ActRequest } from './policy.ts';
 
 /** Bytes of a turn with its fields: no request is smaller. */
-export const LEAST_REQUEST_BYTES = 1000;
+export const MIN_REQUEST_BYTES = 1000;
 /** Bytes of an entry of a map or a list of objects. */
 const ENTRY = 100;
 
@@ -11,9 +11,9 @@ const ENTRY = 100;
 export function requestBytes(requests: readonly ActRequest[]): number {
   let bytes = 0;
   for (const { observation, lastAction = '', actions, newActions, history = [], given } of requests) {
-    bytes += LEAST_REQUEST_BYTES + 2 * (observation.length + lastAction.length) + actions.byteLength;
+    bytes += MIN_REQUEST_BYTES + 2 * (observation.length + lastAction.length) + actions.byteLength;
     for (const text of newActions) bytes += 2 * text.length;
-    for (const turn of history) bytes += LEAST_REQUEST_BYTES + 2 * (turn.observation.length + turn.action.length);
+    for (const turn of history) bytes += MIN_REQUEST_BYTES + 2 * (turn.observation.length + turn.action.length);
     if (given) bytes += promptBytes(given);
   }
   return bytes;

@@ -10,7 +10,7 @@ export interface Drawn {
 }
 
 /** Most alternatives that a decision keeps the probability of. */
-const MOST_KEPT = 8;
+const MAX_KEPT = 8;
 
 /** Parts that a probability is kept in: enough for a bar, and four digits in a trace. */
 const PARTS = 10_000;
@@ -25,7 +25,7 @@ export function likeliestOf(scores: ArrayLike<number>): Int32Array {
   const n = scores.length;
   let peak = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < n; i++) if (scores[i]! > peak) peak = scores[i]!;
-  const pairs = new Int32Array(2 * Math.min(MOST_KEPT, n));
+  const pairs = new Int32Array(2 * Math.min(MAX_KEPT, n));
   let kept = 0;
   let total = 0;
   for (let i = 0; i < n; i++) {

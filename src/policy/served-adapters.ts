@@ -51,7 +51,7 @@ export interface Adapters {
   /** Newest adapter, loaded. @throws {LongplayError} REMOTE_FAILED */
   newest(): Promise<ServedAdapter>;
   /** Adapter for a request whose own the server does not know: it was restarted. @throws {LongplayError} REMOTE_FAILED */
-  again(adapter: ServedAdapter): Promise<ServedAdapter>;
+  reload(adapter: ServedAdapter): Promise<ServedAdapter>;
   /** Takes note of a request under an adapter, and of its end: nothing is unloaded under it. */
   begin(adapter: ServedAdapter): void;
   end(adapter: ServedAdapter): void;
@@ -111,7 +111,7 @@ export class OwnAdapters implements Adapters {
     return this.#published.at(-1)!;
   }
 
-  async again(adapter: ServedAdapter): Promise<ServedAdapter> {
+  async reload(adapter: ServedAdapter): Promise<ServedAdapter> {
     // The folder is still there, and the name still stands for it.
     if (adapter.name !== undefined) await this.#options.client.load(adapter.name, adapter.folder);
     return adapter;
@@ -211,7 +211,7 @@ export class FollowerAdapters implements Adapters {
     return this.#newest;
   }
 
-  async again(adapter: ServedAdapter): Promise<ServedAdapter> {
+  async reload(adapter: ServedAdapter): Promise<ServedAdapter> {
     // It may have been retired meanwhile; the newest never is.
     if (adapter.version < this.version) return this.#newest;
     if (adapter.name !== undefined) await this.#client.load(adapter.name, adapter.folder);

@@ -13,10 +13,10 @@ import { seedFrom } from '../core/rng.ts';
 import type { Decision, ModelResponse } from '../core/trajectory.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import type { Codec } from '../reading/codec.ts';
-import { follow } from '../reading/follow.ts';
+import { advanceTranscript } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
-import { type Acted, type ActRequest, type Policy, tooLong, type Unanswered } from './policy.ts';
+import { type Acted, type ActRequest, formatTooLong, type Policy, type Unanswered } from './policy.ts';
 import { type Adapters, pause, type ServedAdapter, type ServerRetries } from './served-adapters.ts';
 
 /** Codec, server and limits of a server policy. */
@@ -108,13 +108,13 @@ export class ServerPolicy implements Policy {
       const { episode, given } = request;
       if (given) throw new RangeError('server policy: prompts that a client rendered are for policies in this process');
       const known = this.#members.get(episode);
-      const transcript = follow(codec, known?.transcript, request);
+      const transcript = advanceTranscript(codec, known?.transcript, request);
       const member = known ?? { transcript, request: undefined };
       this.#members.set(episode, member);
       // Refused here: the server would refuse each attempt, and the run would end for one episode.
       const length = transcript.prompt.tokens.length + transcript.tokens.length;
       if (length >= maxPositions) {
-        refused.push({ episode, message: tooLong(length + 1, maxPositions) });
+        refused.push({ episode, message: formatTooLong(length + 1, maxPositions) });
         continue;
       }
       member.request = request;
@@ -214,7 +214,7 @@ export class ServerPolicy implements Policy {
           return this.#finish(member, request, adapter, answer.tokens, answer.logprobs, ids.length);
         }
         last = answer.kind === 'aborted' ? 'the server broke the answer off' : `the server does not know ${name}`;
-        if (answer.kind === 'unknown-adapter') adapter = await adapters.again(adapter);
+        if (answer.kind === 'unknown-adapter') adapter = await adapters.reload(adapter);
       } catch (thrown) {
         // Anything else is a bug of ours: no attempt would mend it.
         if (!(thrown instanceof LongplayError)) throw thrown;

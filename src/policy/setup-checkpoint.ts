@@ -8,9 +8,9 @@ import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../model/con
 import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../model/parameters.ts';
 import { readAdapter } from '../pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from '../pretrained/folder.ts';
-import { frozenAs } from '../pretrained/quantize.ts';
+import { freezeAs } from '../pretrained/quantize.ts';
 import { readWeight } from '../pretrained/shards.ts';
-import type { ChatReading } from '../reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
@@ -61,7 +61,7 @@ export function setUpCheckpointPolicy<R, H>(
 /** Reader of a language model's episodes on a machine that has no weights of it: a server elsewhere samples. */
 export interface ReaderSetup {
   readonly codec: Codec;
-  readonly chat: ChatReading;
+  readonly chat: ChatCodecSpec;
   /** Identity without base and adapter, which only the learner has. */
   readonly identity: Identity;
 }
@@ -84,7 +84,7 @@ function chatReadingOf(
   { policy: { chat, maxTokens } }: RunConfig,
   world: WorldPrompt,
   { folder, config, endTokens }: PretrainedFacts,
-): ChatReading {
+): ChatCodecSpec {
   return {
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
     ...{ format: chat.format, listActions: chat.listActions },
@@ -136,7 +136,7 @@ function modelOf(
     alpha,
     targets: targets === 'all' ? ALL_PROJECTIONS : targets,
   };
-  const model = { ...frozenAs(pretrained, quantize, cache), adapter: lora, valueHead };
+  const model = { ...freezeAs(pretrained, quantize, cache), adapter: lora, valueHead };
   // Projections that the model does not have show here first, where the configuration can still be blamed.
   try {
     parameterSpecs(model);

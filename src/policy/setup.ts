@@ -7,7 +7,7 @@ import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
 import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
 import { initialParams, type ParamSet } from '../model/parameters.ts';
-import type { ChatReading } from '../reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
@@ -19,7 +19,7 @@ export interface PolicySetup<R, H> {
   /** Codec that names view and vocabulary; threads open one of their own. */
   readonly codec: Codec;
   /** Reading of a language model, from which threads open its codec; absent for others. */
-  readonly chat?: ChatReading;
+  readonly chat?: ChatCodecSpec;
   readonly model: ModelConfig;
   readonly identity: Identity;
   readonly params: ParamSet;

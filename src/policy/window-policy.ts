@@ -13,10 +13,10 @@ import { type Window, windowFeeds } from '../model/feeds.ts';
 import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { windowGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
-import { follow } from '../reading/follow.ts';
+import { advanceTranscript } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { drawOf } from './decide.ts';
-import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
+import { type Acted, type ActRequest, formatTooLong, nothingListed, type Policy, type Unanswered } from './policy.ts';
 import { drawFrom, likeliestOf } from './sampling.ts';
 
 /** Model, codec and limits of a window policy. */
@@ -112,12 +112,13 @@ export class WindowPolicy implements Policy {
     if (request.actions.length === 0) return nothingListed(request);
     // An episode that is not known brings its history along (a restart of the policy): `follow` takes it up.
     const known = this.#episodes.get(request.episode);
-    const transcript = follow(codec, known?.transcript, request);
+    const transcript = advanceTranscript(codec, known?.transcript, request);
     const episode = known ?? { transcript, waiting: undefined };
     if (!known) this.#episodes.set(request.episode, episode);
     const { prompt, tokens, table } = transcript;
     // One position is for the token that decides.
-    if (prompt.tokens.length >= config.maxPositions) return tooLong(prompt.tokens.length + 1, config.maxPositions);
+    if (prompt.tokens.length >= config.maxPositions)
+      return formatTooLong(prompt.tokens.length + 1, config.maxPositions);
     const candidates = Array.from(request.actions, (index) => {
       const action = table[index]!;
       return { action, read: transcript.candidate(action) };

@@ -4,7 +4,7 @@ import { weightSpecs } from '../model/parameters.ts';
 import type { PretrainedModel } from './folder.ts';
 
 /** Freezes a model: every weight stays in its file. */
-export function frozen({ config, shards }: PretrainedModel): ModelConfig & { readonly base: BaseWeights } {
+export function freeze({ config, shards }: PretrainedModel): ModelConfig & { readonly base: BaseWeights } {
   const weights = Object.fromEntries(
     weightSpecs({ ...config, valueHead: false }).map(({ name }) => [name, shards.weights.get(name)!.source]),
   );

@@ -57,7 +57,7 @@ export class ChatTemplate {
     { tools = null, addGenerationPrompt = false, variables = {} }: RenderOptions = {},
   ): string {
     try {
-      return withinTime(() =>
+      return callWithTimeout(() =>
         this.#template.render({
           messages,
           tools,
@@ -84,7 +84,7 @@ function openScript(): () => string {
 }
 
 /** Calls a function that does not end by itself for sure: only Node's watchdog for scripts can break into one. */
-function withinTime(call: () => string): string {
+function callWithTimeout(call: () => string): string {
   timed.call = call;
   try {
     script ??= openScript();

@@ -81,7 +81,7 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
     }
   }
   const known = new Set(weightSpecs(config).map(({ name }) => name));
-  const extra = [...shards.weights.keys()].find((name) => !known.has(name) && !ignored(name, config));
+  const extra = [...shards.weights.keys()].find((name) => !known.has(name) && !isIgnored(name, config));
   if (extra) {
     throw new UserError(
       'BAD_CHECKPOINT',
@@ -92,7 +92,7 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
 }
 
 /** Stored values that follow from others: rotary tables of old files, and a head that is the embedding table. */
-function ignored(name: string, { tieEmbeddings }: ModelConfig): boolean {
+function isIgnored(name: string, { tieEmbeddings }: ModelConfig): boolean {
   return name.endsWith('.rotary_emb.inv_freq') || (tieEmbeddings && name === 'lm_head.weight');
 }
 

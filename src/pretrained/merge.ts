@@ -13,7 +13,7 @@ import { readWeight } from './shards.ts';
  * Merged weight W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
  * @param values the adapter's matrices by name
  */
-export function mergedWeight(
+export function mergeWeight(
   { shards }: Pick<PretrainedModel, 'shards'>,
   lora: LoraConfig,
   values: Readonly<Record<string, Float32Array>>,
@@ -53,7 +53,7 @@ export function writeMerged(
 ): void {
   writeFolder(model, folder, (name) => {
     const { down } = adapterNames(name.replace(/\.weight$/, ''));
-    return values[down] && mergedWeight(model, lora, values, name);
+    return values[down] && mergeWeight(model, lora, values, name);
   });
 }
 
@@ -86,7 +86,7 @@ function writeFolder(
   for (const [name, { source }] of model.shards.weights) {
     const values = weightOf(name);
     if (!values) continue;
-    const bytes = narrowed(values, source.dtype);
+    const bytes = narrowValues(values, source.dtype);
     // A link of a hub's cache was copied as the file it names, under the link's own name.
     const fd = openSync(join(folder, nameOf(model, source.file)), 'r+');
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, source.offset + at);
@@ -100,7 +100,7 @@ function nameOf({ shards }: PretrainedModel, file: string): string {
   return shards.names.get(file) ?? basename(file);
 }
 
-function narrowed(values: Float32Array, dtype: DenseSource['dtype']): Uint8Array {
+function narrowValues(values: Float32Array, dtype: DenseSource['dtype']): Uint8Array {
   const stored = dtype === 'f32' ? values : dtype === 'bf16' ? toBfloat16(values) : toFloat16(values);
   return new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
 }

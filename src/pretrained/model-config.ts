@@ -64,7 +64,7 @@ const READ: ReadonlySet<string> = new Set([
  */
 export function readModelConfig(json: Json, source: string, maxPositions = Number.POSITIVE_INFINITY): ModelConfig {
   const refuse = (field: string, expected: string): never => {
-    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${shown(json[field])}, expected ${expected}`);
+    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${formatValue(json[field])}, expected ${expected}`);
   };
   const family = json.model_type as (typeof FAMILIES)[number];
   if (!FAMILIES.includes(family)) refuse('model_type', FAMILIES.join(', '));
@@ -124,7 +124,10 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
 /** Rotary base θ in either dialect; any scaling of the positions is refused. */
 function ropeTheta(json: Json, source: string, plain: () => number): number {
   const refuse = (field: string, value: unknown): never => {
-    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${shown(value)}, expected "default": no scaling`);
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${source}: ${field} is ${formatValue(value)}, expected "default": no scaling`,
+    );
   };
   const scaling = json.rope_scaling as Json | null | undefined;
   const kind = scaling?.rope_type ?? scaling?.type;
@@ -141,12 +144,12 @@ function ropeTheta(json: Json, source: string, plain: () => number): number {
   if (typeof rope_theta !== 'number' || !(rope_theta > 0)) {
     throw new UserError(
       'BAD_CHECKPOINT',
-      `${source}: rope_parameters.rope_theta is ${shown(rope_theta)}, expected a positive number`,
+      `${source}: rope_parameters.rope_theta is ${formatValue(rope_theta)}, expected a positive number`,
     );
   }
   return rope_theta;
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   return value === undefined ? 'missing' : JSON.stringify(value).slice(0, 100);
 }

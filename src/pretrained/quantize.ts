@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import type { BaseWeights, ModelConfig } from '../model/config.ts';
 import { makeFolder } from '../record/atomic-file.ts';
 import { BLOCK, type BlockSource, type FileBytes, type FixedSource } from '../tensor/fixed.ts';
-import { frozen } from './base.ts';
+import { freeze } from './base.ts';
 import type { PretrainedModel } from './folder.ts';
 import { readWeight, type StoredWeight } from './shards.ts';
 
@@ -22,8 +22,8 @@ export type Quantize = 'none' | 'int8' | 'int4';
  * Freezes a model, with every weight quantised as asked.
  * @param cache folder for the quantised file; made where it is missing
  */
-export function frozenAs(model: PretrainedModel, quantize: Quantize, cache: string): ModelConfig {
-  const config = frozen(model);
+export function freezeAs(model: PretrainedModel, quantize: Quantize, cache: string): ModelConfig {
+  const config = freeze(model);
   if (quantize === 'none') return config;
   const bits = quantize === 'int8' ? 8 : 4;
   const matrices = [...model.shards.weights].filter(

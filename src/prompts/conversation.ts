@@ -3,7 +3,7 @@
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 import type { PromptFormat } from './formats.ts';
-import { estimateTokens, type HistoryPolicy, keptTurns } from './history.ts';
+import { estimateTokens, type HistoryPolicy, selectTurns } from './history.ts';
 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant';
@@ -11,7 +11,7 @@ export interface Message {
 }
 
 /** Turn that is finished, as the model saw and answered it. */
-export interface ToldTurn {
+export interface PromptTurn {
   readonly told: string;
   /** Answer of the model, whole. */
   readonly answer: string;
@@ -25,9 +25,9 @@ export function instructions(world: WorldPrompt, format: PromptFormat): string {
   const parts = [world.role];
   const listsFunctions = format.id === 'function-calling' || format.id === 'code';
   if (world.forms.length > 0 && !listsFunctions) {
-    const shown = (template: string) => template.replace(/\{([a-z_]+)\}/g, '<$1>');
+    const formatPlaceholders = (template: string) => template.replace(/\{([a-z_]+)\}/g, '<$1>');
     parts.push(
-      `You can:\n${world.forms.map(({ template, meaning }) => `- ${shown(template)}: ${meaning}`).join('\n')}`,
+      `You can:\n${world.forms.map(({ template, meaning }) => `- ${formatPlaceholders(template)}: ${meaning}`).join('\n')}`,
     );
   }
   if (world.hints.length > 0) parts.push(`Remember:\n${world.hints.map((hint) => `- ${hint}`).join('\n')}`);
@@ -36,7 +36,11 @@ export function instructions(world: WorldPrompt, format: PromptFormat): string {
 }
 
 /** Message to the model in a turn: the format error of its last answer first, then the observation, then the list. */
-export function tell(observation: string, error: string | undefined, actions: readonly string[] | undefined): string {
+export function renderObservation(
+  observation: string,
+  error: string | undefined,
+  actions: readonly string[] | undefined,
+): string {
   const list = actions && actions.length > 0 ? `\n\nAvailable actions:\n${actions.join('\n')}` : '';
   return `${error === undefined ? '' : `${error}\n\n`}${observation}${list}`;
 }
@@ -48,7 +52,7 @@ export function tell(observation: string, error: string | undefined, actions: re
  */
 export function conversation(
   start: string,
-  turns: readonly ToldTurn[],
+  turns: readonly PromptTurn[],
   told: string,
   history: HistoryPolicy,
 ): readonly Message[] {
@@ -58,7 +62,7 @@ export function conversation(
   ];
   const fixed = estimateTokens(start) + estimateTokens(ACKNOWLEDGEMENT) + estimateTokens(told);
   const costs = turns.map((turn) => estimateTokens(turn.told) + estimateTokens(turn.answer));
-  for (const kept of keptTurns(history, costs, fixed)) {
+  for (const kept of selectTurns(history, costs, fixed)) {
     const turn = turns[kept]!;
     messages.push({ role: 'user', content: turn.told }, { role: 'assistant', content: turn.answer });
   }
@@ -79,7 +83,7 @@ export interface RecordedMessage extends Message {
  * then what the model was told and what it answered, reasoning included. Of a policy that is no language model:
  * observations and actions.
  */
-export function recordedConversation({
+export function buildRecordedConversation({
   turns,
   actionTable,
 }: Pick<Trajectory, 'turns' | 'actionTable'>): RecordedMessage[] {
@@ -92,7 +96,7 @@ export function recordedConversation({
   let error: string | undefined;
   for (const { observation, actions, action, reward, response } of turns) {
     const listed = opening?.listed ? Array.from(actions, (index) => actionTable[index]!) : undefined;
-    messages.push({ role: 'user', content: tell(observation, error, listed) });
+    messages.push({ role: 'user', content: renderObservation(observation, error, listed) });
     error = response?.formatError;
     const answer = { role: 'assistant', content: response?.text ?? action, reward } as const;
     messages.push(error === undefined ? answer : { ...answer, formatError: error });

@@ -22,7 +22,7 @@ const action: PromptFormat = {
   id: 'action',
   describe: () => 'Answer with one action and nothing else.',
   print: (_thought, text) => text,
-  parse: (text, world) => actionOf(withoutReasoning(text), world),
+  parse: (text, world) => actionOf(stripReasoning(text), world),
 };
 
 const react: PromptFormat = {
@@ -31,7 +31,7 @@ const react: PromptFormat = {
     'Answer in exactly this form, with one action:\n\nThought:\n<your reasoning>\n\nAction:\n<your action>',
   print: (thought, action) => `Thought:\n${thought}\n\nAction:\n${action}`,
   parse(text, world) {
-    const parts = withoutReasoning(text).split(/\bAction:/);
+    const parts = stripReasoning(text).split(/\bAction:/);
     if (parts.length < 2) return { error: "The answer has no 'Action:'. End it with 'Action:' and one action." };
     if (parts.length > 2) return { error: "Only one 'Action:' is allowed in an answer." };
     const line = parts[1]!.replace(/^\s*\**\s*/, '').split('\n', 1)[0]!;
@@ -70,13 +70,13 @@ const functionCalling: PromptFormat = {
     return JSON.stringify({ thought, function_name: form.name, arguments: args });
   },
   parse(text, world) {
-    const object = jsonObject(withoutReasoning(text));
+    const object = jsonObject(stripReasoning(text));
     if (!object) return { error: 'The answer is not a JSON object.' };
     const { function_name: name, arguments: args } = object;
     if (typeof name !== 'string') return { error: 'The JSON object has no "function_name".' };
     const values = typeof args === 'string' ? jsonObject(args) : (args ?? {});
     if (typeof values !== 'object' || Array.isArray(values)) return { error: '"arguments" must be an object.' };
-    return called(world, name, values as Record<string, unknown>);
+    return formatCall(world, name, values as Record<string, unknown>);
   },
 };
 
@@ -95,7 +95,7 @@ const code: PromptFormat = {
     return `\`\`\`python\n${comment}${printCall(form.name, args)}\n\`\`\``;
   },
   parse(text, world) {
-    const answer = withoutReasoning(text);
+    const answer = stripReasoning(text);
     const block = /```(?:python|py)?[^\S\n]*\n([\s\S]*?)\n?```/.exec(answer)?.[1] ?? answer;
     const call = parseCall(block);
     if ('error' in call) return call;
@@ -104,7 +104,7 @@ const code: PromptFormat = {
     const names = parametersOf(form);
     if (call.positional.length > names.length) return { error: `${call.name} takes ${names.length} arguments.` };
     const positional = Object.fromEntries(call.positional.map((value, i) => [names[i]!, value]));
-    return called(world, call.name, { ...positional, ...call.named });
+    return formatCall(world, call.name, { ...positional, ...call.named });
   },
 };
 
@@ -113,7 +113,7 @@ const fenced: PromptFormat = {
   describe: () => 'Reason first. Then write the one action to take between triple backticks, like ```click [12]```.',
   print: (thought, action) => `${thought}\nThe next action is \`\`\`${action}\`\`\``,
   parse(text, world) {
-    const found = [...withoutReasoning(text).matchAll(/```([\s\S]*?)```/g)];
+    const found = [...stripReasoning(text).matchAll(/```([\s\S]*?)```/g)];
     if (found.length === 0) return { error: 'The answer has no action between triple backticks.' };
     if (found.length > 1) return { error: 'Write only one action between triple backticks.' };
     return actionOf(found[0]![1]!.trim(), world);
@@ -133,7 +133,7 @@ export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
 const THINK_END = '</think>';
 
 /** Text after a reasoning model's own `<think>` block. */
-function withoutReasoning(text: string): string {
+function stripReasoning(text: string): string {
   const end = text.lastIndexOf(THINK_END);
   return end < 0 ? text : text.slice(end + THINK_END.length);
 }
@@ -152,11 +152,11 @@ function actionOf(text: string, { foreign }: WorldPrompt): Parsed {
 export function actionOfCall(world: WorldPrompt, name: string, args: string): Parsed {
   const values = args.trim() === '' ? {} : jsonObject(args);
   return values
-    ? called(world, name, values)
+    ? formatCall(world, name, values)
     : { error: `The arguments of ${name.slice(0, 40)} are not a JSON object.` };
 }
 
-function called(world: WorldPrompt, name: string, values: Record<string, unknown>): Parsed {
+function formatCall(world: WorldPrompt, name: string, values: Record<string, unknown>): Parsed {
   const form = formsOf(world).find((known) => known.name === name);
   if (!form) return unknownFunction(world, name);
   const names = parametersOf(form);

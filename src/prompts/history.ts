@@ -17,7 +17,7 @@ export type HistoryPolicy =
  * @param fixed tokens that are always there: instructions and the newest observation
  * @returns indices, ascending
  */
-export function keptTurns(policy: HistoryPolicy, costs: readonly number[], fixed: number): readonly number[] {
+export function selectTurns(policy: HistoryPolicy, costs: readonly number[], fixed: number): readonly number[] {
   const all = costs.map((_, turn) => turn);
   if (policy.type === 'full' || costs.length === 0) return all;
   if (policy.type === 'window') {

@@ -15,7 +15,7 @@ import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
 import { openText } from '../pretrained/model-text.ts';
 import type { BpeTokenizer } from '../pretrained/tokenizer.ts';
-import { ACKNOWLEDGEMENT, instructions, type Message, tell } from '../prompts/conversation.ts';
+import { ACKNOWLEDGEMENT, instructions, type Message, renderObservation } from '../prompts/conversation.ts';
 import { FORMATS, type PromptFormat } from '../prompts/formats.ts';
 import type { Answer, Codec } from './codec.ts';
 import type { Observed, Prompt, Transcript } from './transcript.ts';
@@ -41,13 +41,13 @@ export interface ChatCodecOptions {
 }
 
 /** Reading of a chat codec as plain data: each thread opens tokenizer and template for itself. */
-export interface ChatReading extends Omit<ChatCodecOptions, 'tokenizer' | 'template'> {
+export interface ChatCodecSpec extends Omit<ChatCodecOptions, 'tokenizer' | 'template'> {
   /** Folder of the model. */
   readonly folder: string;
 }
 
 /** Opens a codec. @throws {UserError} BAD_CHECKPOINT for a folder without a usable tokenizer or template */
-export function openChatCodec(reading: ChatReading): ChatCodec {
+export function openChatCodec(reading: ChatCodecSpec): ChatCodec {
   const { tokenizer, template } = openText(reading.folder);
   if (!template) {
     throw new UserError(
@@ -128,7 +128,7 @@ export class ChatCodec implements Codec {
   }
 
   openMessages(messages: readonly Message[]): Transcript {
-    const said = messages.map(({ role, content }) => ({ role, content: this.#broken(content) }));
+    const said = messages.map(({ role, content }) => ({ role, content: this.#breakControlTokens(content) }));
     const rendered = this.#options.template.render(said, { addGenerationPrompt: true });
     return new ChatTranscript(this, undefined, this.#encode(rendered));
   }
@@ -172,9 +172,9 @@ export class ChatCodec implements Codec {
     const messages: ChatMessage[] = system === undefined ? [] : [{ role: 'system', content: system }];
     messages.push({ role: 'user', content: this.#start }, { role: 'assistant', content: ACKNOWLEDGEMENT });
     for (const [i, question] of questions.entries()) {
-      messages.push({ role: 'user', content: this.#broken(question) });
+      messages.push({ role: 'user', content: this.#breakControlTokens(question) });
       const answer = answers[i];
-      if (answer !== undefined) messages.push({ role: 'assistant', content: this.#broken(answer) });
+      if (answer !== undefined) messages.push({ role: 'assistant', content: this.#breakControlTokens(answer) });
     }
     return this.#encode(template.render(messages, { addGenerationPrompt: true }));
   }
@@ -182,12 +182,12 @@ export class ChatCodec implements Codec {
   /** Ids between an answer and the next one; `undefined` where the template does not let an episode grow. */
   joint(question: string): number[] | undefined {
     const { before, after } = this.#joint ?? {};
-    return before === undefined ? undefined : this.#encode(before + this.#broken(question) + after);
+    return before === undefined ? undefined : this.#encode(before + this.#breakControlTokens(question) + after);
   }
 
   tell(observed: Observed, table: readonly string[], error: string | undefined): string {
     const actions = Array.from(observed.actions, (index) => table[index]!);
-    return tell(observed.observation, error, this.#options.listActions ? actions : undefined);
+    return renderObservation(observed.observation, error, this.#options.listActions ? actions : undefined);
   }
 
   /** True when a sequence of this length leaves room for an answer. */
@@ -199,7 +199,7 @@ export class ChatCodec implements Codec {
     return id !== undefined && this.#ends.has(id);
   }
 
-  #broken(text: string): string {
+  #breakControlTokens(text: string): string {
     return text.replaceAll(BREAK, '').replace(this.#special, (token) => `${token[0]}${BREAK}${token.slice(1)}`);
   }
 

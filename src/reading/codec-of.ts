@@ -1,6 +1,6 @@
 /** Codec of a world, as every reader of its episodes has to open it. */
 import type { World } from '../core/world.ts';
-import { type ChatReading, openChatCodec } from './chat-codec.ts';
+import { type ChatCodecSpec, openChatCodec } from './chat-codec.ts';
 import type { Codec } from './codec.ts';
 import { defaultView } from './default-view.ts';
 import { ViewCodec } from './view-codec.ts';
@@ -10,6 +10,6 @@ import { ViewCodec } from './view-codec.ts';
  * view, or the default one.
  * @throws {UserError} BAD_CHECKPOINT for a model folder without a usable tokenizer or template
  */
-export function codecOf({ view }: Pick<World, 'view'>, chat?: ChatReading): Codec {
+export function codecOf({ view }: Pick<World, 'view'>, chat?: ChatCodecSpec): Codec {
   return chat ? openChatCodec(chat) : new ViewCodec(view ?? defaultView);
 }

@@ -16,7 +16,7 @@ const ACTION_TOKENS = 24;
 const OBSERVATION_TOKENS = 256;
 /** Whole actions of the past that are shown. */
 const REMEMBERED = 4;
-const MOST_MENTIONS = 6;
+const MAX_MENTIONS_OF_ITEM = 6;
 
 const known = new Set<string>(COMMON_WORDS);
 
@@ -34,12 +34,12 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   const { past, stages } = actionsOf(turns);
   const newest = turns.findLast(({ partial }) => !partial)?.observation ?? first.observation;
   const words = [
-    ...within(GOAL_TOKENS, goal),
+    ...takeWithin(GOAL_TOKENS, goal),
     '|',
-    ...past.slice(-REMEMBERED).flatMap((action) => [...within(ACTION_TOKENS, action), ';']),
+    ...past.slice(-REMEMBERED).flatMap((action) => [...takeWithin(ACTION_TOKENS, action), ';']),
     '|',
-    ...within(OBSERVATION_TOKENS, newest),
-    ...(stages.length > 0 ? ['|', ...within(ACTION_TOKENS, stages.join(' '))] : []),
+    ...takeWithin(OBSERVATION_TOKENS, newest),
+    ...(stages.length > 0 ? ['|', ...takeWithin(ACTION_TOKENS, stages.join(' '))] : []),
   ];
   const places = new Map<string, number[]>();
   words.forEach((word, i) => {
@@ -49,12 +49,12 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   });
   return {
     segments: words.map((word, i) => (i === 0 ? word : ` ${word}`)),
-    focus: within(GOAL_TOKENS, goal).join(' '),
+    focus: takeWithin(GOAL_TOKENS, goal).join(' '),
     mentions(action) {
       const lists = [...new Set(wordsOf(action))].map((word) => places.get(word) ?? []);
       const rarest = lists.filter((list) => list.length > 0).sort((a, b) => a.length - b.length);
-      return [...new Set(rarest.flatMap((list) => list.slice(-MOST_MENTIONS)))]
-        .slice(0, MOST_MENTIONS)
+      return [...new Set(rarest.flatMap((list) => list.slice(-MAX_MENTIONS_OF_ITEM)))]
+        .slice(0, MAX_MENTIONS_OF_ITEM)
         .sort((a, b) => a - b);
     },
   };
@@ -84,7 +84,7 @@ function wordsOf(text: string): string[] {
 }
 
 /** Leading words of a text that cost at most `budget` tokens. */
-function within(budget: number, text: string): string[] {
+function takeWithin(budget: number, text: string): string[] {
   let left = budget;
   const words: string[] = [];
   for (const word of wordsOf(text)) {

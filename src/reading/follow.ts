@@ -21,7 +21,7 @@ const NO_TEXTS: readonly string[] = [];
  * rendered again, the sampled ids are kept as they were, and nothing of it counts as new.
  * @param known the episode's transcript, advanced in place
  */
-export function follow(codec: Codec, known: Transcript | undefined, next: NextTurn): Transcript {
+export function advanceTranscript(codec: Codec, known: Transcript | undefined, next: NextTurn): Transcript {
   if (known) {
     if (next.lastAction !== undefined) known.observe(next.lastAction, next);
     return known;
@@ -55,7 +55,7 @@ function answerTo(
  * decided; after the last one it stands at the final observation.
  * @param visit called with the number of the turn; sampled ids are written after it
  */
-export function replay(
+export function replayTurns(
   codec: Codec,
   { turns, actionTable, finalObservation }: Trajectory,
   visit: (transcript: Transcript, turn: number) => void = () => {},

@@ -19,7 +19,7 @@ export interface RenderedPrompt {
 }
 
 /** Renders a transcript as it stands, for sending. @param actions texts that can be chosen */
-export function renderedPrompt(transcript: Transcript, actions: readonly string[]): RenderedPrompt {
+export function renderPrompt(transcript: Transcript, actions: readonly string[]): RenderedPrompt {
   const { prompt, tokens } = transcript;
   const candidates = actions
     .map((action) => [action, transcript.candidate(action)] as const)
@@ -34,12 +34,12 @@ export function renderedPrompt(transcript: Transcript, actions: readonly string[
 }
 
 /** Transcript of what a client sent; it has this one turn. */
-export class OutsideTranscript implements Transcript {
+export class ReceivedTranscript implements Transcript {
   readonly prompt: Prompt;
   readonly tokens: number[];
   readonly table: string[];
   readonly #candidates: RenderedPrompt['candidates'];
-  #told = 0;
+  #taken = 0;
 
   constructor(rendered: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'> = { newActions: [] }) {
     const { prompt, after, focus, mentions, candidates } = rendered;
@@ -62,15 +62,15 @@ export class OutsideTranscript implements Transcript {
   }
 
   takeContext(): Int32Array {
-    const head = this.#told === 0 ? this.prompt.tokens : [];
-    const context = Int32Array.from([...head, ...this.tokens.slice(this.#told)]);
-    this.#told = this.tokens.length;
+    const head = this.#taken === 0 ? this.prompt.tokens : [];
+    const context = Int32Array.from([...head, ...this.tokens.slice(this.#taken)]);
+    this.#taken = this.tokens.length;
     return context;
   }
 
   write(ids: Iterable<number>): void {
     for (const id of ids) this.tokens.push(id);
-    this.#told = this.tokens.length;
+    this.#taken = this.tokens.length;
   }
 
   /**

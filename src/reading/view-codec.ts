@@ -5,7 +5,7 @@
 import type { First } from '../core/env.ts';
 import type { AppendView, Rendered, SeenTurn, View, WindowView } from '../core/view.ts';
 import type { Answer, Codec } from './codec.ts';
-import { OutsideTranscript } from './outside.ts';
+import { ReceivedTranscript } from './outside.ts';
 import { MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
 import { ACT, END, PAD, WordTokenizer } from './word-tokenizer.ts';
 
@@ -50,7 +50,7 @@ export class ViewCodec implements Codec {
     if (ids.length === 0) throw new RangeError('view: the text has no token');
     const { prompt, tokens } = this.divide([...ids]);
     const nothing = { focus: [], mentions: new Map() };
-    return new OutsideTranscript({ prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), ...nothing });
+    return new ReceivedTranscript({ prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), ...nothing });
   }
 
   divide(ids: readonly number[], promptLength?: number): { readonly prompt: number[]; readonly tokens: number[] } {
@@ -96,8 +96,8 @@ abstract class ViewTranscript implements Transcript {
   /** Memory of a view that tracks. */
   protected state: unknown;
   /** Tokens that a context held, or that were sampled. */
-  protected told = 0;
-  protected promptTold = false;
+  protected takenTokens = 0;
+  protected isPromptTaken = false;
   readonly #view: View;
 
   constructor(view: View, tokenizer: WordTokenizer, { observation, newActions }: Observed) {
@@ -117,25 +117,25 @@ abstract class ViewTranscript implements Transcript {
   }
 
   takeContext(): Int32Array {
-    const { tokens, told } = this;
-    const head = this.promptTold ? 0 : this.prompt.tokens.length;
+    const { tokens, takenTokens: told } = this;
+    const head = this.isPromptTaken ? 0 : this.prompt.tokens.length;
     const context = new Int32Array(head + tokens.length - told);
     if (head > 0) context.set(this.prompt.tokens);
     for (let i = told; i < tokens.length; i++) context[head + i - told] = tokens[i]!;
-    this.told = tokens.length;
-    this.promptTold = true;
+    this.takenTokens = tokens.length;
+    this.isPromptTaken = true;
     return context;
   }
 
   write(ids: Iterable<number>): void {
     for (const id of ids) this.tokens.push(id);
-    this.told = this.tokens.length;
+    this.takenTokens = this.tokens.length;
   }
 
   observe(action: string, { observation, newActions, partial }: Observed): void {
     for (const text of newActions) this.table.push(text);
     const turn: SeenTurn = partial ? { action, observation, partial } : { action, observation };
-    if (this.#view.track) this.state = this.#view.track.after(this.state, turn);
+    if (this.#view.track) this.state = this.#view.track.reduce(this.state, turn);
     this.take(turn);
   }
 
@@ -182,8 +182,8 @@ class WindowTranscript extends ViewTranscript {
     this.#turns.push(turn);
     this.#prompt = undefined;
     this.tokens.splice(0, this.tokens.length, ACT);
-    this.told = 0;
-    this.promptTold = false;
+    this.takenTokens = 0;
+    this.isPromptTaken = false;
   }
 }
 

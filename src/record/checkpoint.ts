@@ -120,7 +120,7 @@ export function loadNewest(
   check: (content: CheckpointContent, update: number) => void = () => {},
 ): LoadedCheckpoint {
   const warnings: string[] = [];
-  for (const { update, name } of candidates(listed(dir, disk))) {
+  for (const { update, name } of candidates(listFolders(dir, disk))) {
     const path = join(dir, name);
     try {
       const content = verify(disk, path, update);
@@ -149,10 +149,10 @@ export function loadCheckpoint(dir: string, update: number, disk: Disk = nodeDis
 
 /** Updates that have a checkpoint, newest first; not verified. @throws {UserError} BAD_CHECKPOINT for what is no folder */
 export function listCheckpoints(dir: string, disk: Disk = nodeDisk): number[] {
-  return candidates(listed(dir, disk)).map(({ update }) => update);
+  return candidates(listFolders(dir, disk)).map(({ update }) => update);
 }
 
-function listed(dir: string, disk: Disk): readonly string[] {
+function listFolders(dir: string, disk: Disk): readonly string[] {
   try {
     return disk.list(dir);
   } catch (thrown) {

@@ -1,6 +1,6 @@
 /** Exports episodes in the forms that other trainers read. Pure. */
 import { episodeReturn } from '../core/trajectory.ts';
-import { type Message, type RecordedMessage, recordedConversation } from '../prompts/conversation.ts';
+import { buildRecordedConversation, type Message, type RecordedMessage } from '../prompts/conversation.ts';
 import type { TraceLine } from './trace.ts';
 
 /** Record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
@@ -24,7 +24,7 @@ export interface AgentTraj {
  */
 export function agentTraj(episode: TraceLine): AgentTraj {
   const { task, success } = episode;
-  const [first, ...rest] = recordedConversation(episode);
+  const [first, ...rest] = buildRecordedConversation(episode);
   const said = first?.role === 'system' ? withSystem(first.content, rest) : first ? [first, ...rest] : [];
   return {
     item_id: `${task.env}_${task.index}`,
@@ -59,7 +59,7 @@ export interface ChatRecord {
 }
 
 export function chatRecord(episode: TraceLine): ChatRecord {
-  const messages = recordedConversation(episode);
+  const messages = buildRecordedConversation(episode);
   return {
     messages: messages.map(plainMessage),
     task: episode.task,
@@ -89,10 +89,10 @@ export interface PreferenceRecord {
  * @returns undefined where they share no prompt, or one continues the other
  */
 export function preferenceRecord(chosen: TraceLine, rejected: TraceLine): PreferenceRecord | undefined {
-  const [good, bad] = [chosen, rejected].map((episode) => recordedConversation(episode).map(plainMessage));
-  const same = (at: number) => good![at]?.role === bad![at]?.role && good![at]?.content === bad![at]?.content;
+  const [good, bad] = [chosen, rejected].map((episode) => buildRecordedConversation(episode).map(plainMessage));
+  const isSameMessage = (at: number) => good![at]?.role === bad![at]?.role && good![at]?.content === bad![at]?.content;
   let shared = 0;
-  while (shared < Math.min(good!.length, bad!.length) && same(shared)) shared++;
+  while (shared < Math.min(good!.length, bad!.length) && isSameMessage(shared)) shared++;
   if (shared >= good!.length || shared >= bad!.length) return undefined;
   while (shared > 0 && good![shared - 1]!.role === 'assistant') shared--; // a continuation begins with an answer
   if (shared === 0) return undefined;

@@ -64,7 +64,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
   return { label, horizon: trajectories[0]?.horizon ?? 0, sums, flat, actions, repeats };
 }
 
-export function consumedFacts(groups: readonly GroupFacts[]): ConsumedFacts {
+export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts {
   const byLabel: Record<string, EpisodeSums> = {};
   const byHorizon: Record<string, EpisodeSums> = {};
   const actions = new Map<string, number>();

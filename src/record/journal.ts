@@ -16,7 +16,7 @@ import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../core/ti
 import { nodeDisk } from './atomic-file.ts';
 import { wholeLines } from './lines.ts';
 import { ticketSchema } from './ticket-schema.ts';
-import { plainTrajectory, revivedTrajectory } from './trace.ts';
+import { plainTrajectory, reviveTrajectory } from './trace.ts';
 import { firstIssue, trajectorySchema } from './trajectory-schema.ts';
 
 export type JournalEntry = Launched | PlayedEntry | UpdatedEntry;
@@ -184,11 +184,11 @@ export function readJournal(dir: string, position: number): ReadJournal {
     if (next !== undefined && next <= position + 1) continue;
     const path = join(dir, `${first}.jsonl`);
     for (const { line, value } of linesOf(path, next === undefined)) {
-      const { n, ...entry } = checked(value, path, line);
+      const { n, ...entry } = checkEntry(value, path, line);
       if (n <= position) continue;
-      if (n !== at + 1) throw damaged(path, line, `expected entry ${at + 1}, got ${n}`);
+      if (n !== at + 1) throw createDamagedError(path, line, `expected entry ${at + 1}, got ${n}`);
       at = n;
-      entries.push(revivedEntry(entry as JournalEntry));
+      entries.push(reviveEntry(entry as JournalEntry));
     }
   }
   return { entries, position: at };
@@ -221,29 +221,29 @@ function linesOf(path: string, last: boolean): { readonly line: number; readonly
   for (const { text = '', offset, length } of wholeLines(path)) {
     const line = values.length + 1;
     const json = text.slice(HASH + 1);
-    if (text.slice(0, HASH) !== hashOf(json)) throw damaged(path, line, 'its hash is another');
+    if (text.slice(0, HASH) !== hashOf(json)) throw createDamagedError(path, line, 'its hash is another');
     values.push({ line, value: JSON.parse(json) as unknown });
     whole = offset + length + 1;
   }
   if (whole < statSync(path).size) {
-    if (!last) throw damaged(path, values.length + 1, 'it is cut off');
+    if (!last) throw createDamagedError(path, values.length + 1, 'it is cut off');
     truncateSync(path, whole);
   }
   const [header, ...rest] = values;
   const { format, version } = (header?.value ?? HEADER) as Partial<typeof HEADER>;
   if (format !== HEADER.format || version !== JOURNAL_FORMAT) {
-    throw damaged(path, 1, `expected a journal of version ${JOURNAL_FORMAT}, got ${format} ${version}`);
+    throw createDamagedError(path, 1, `expected a journal of version ${JOURNAL_FORMAT}, got ${format} ${version}`);
   }
   return rest;
 }
 
-function checked(value: unknown, path: string, line: number): { readonly n: number } & JournalEntry {
+function checkEntry(value: unknown, path: string, line: number): { readonly n: number } & JournalEntry {
   const found = entrySchema.safeParse(value);
-  if (!found.success) throw damaged(path, line, firstIssue(found.error));
+  if (!found.success) throw createDamagedError(path, line, firstIssue(found.error));
   return value as { readonly n: number } & JournalEntry;
 }
 
-function damaged(path: string, line: number, what: string): UserError {
+function createDamagedError(path: string, line: number, what: string): UserError {
   return new UserError(
     'BAD_CHECKPOINT',
     `${path}: line ${line}: ${what}; remove the journal's folder to go on from the checkpoint alone`,
@@ -256,8 +256,8 @@ function plainEntry(entry: JournalEntry): object {
   return { ...entry, groups };
 }
 
-function revivedEntry(entry: JournalEntry): JournalEntry {
+function reviveEntry(entry: JournalEntry): JournalEntry {
   if (entry.type !== 'played') return entry;
-  const groups = entry.groups.map((group) => ({ ...group, trajectories: group.trajectories.map(revivedTrajectory) }));
+  const groups = entry.groups.map((group) => ({ ...group, trajectories: group.trajectories.map(reviveTrajectory) }));
   return { ...entry, groups };
 }

@@ -26,7 +26,7 @@ export async function recheck(env: Env, trajectory: Trajectory, listed = false):
       const onTurn = (at: number) => {
         turn = at;
       };
-      return await compared(session, trajectory, listed, onTurn);
+      return await compareEpisode(session, trajectory, listed, onTurn);
     } finally {
       await session.close();
     }
@@ -36,7 +36,7 @@ export async function recheck(env: Env, trajectory: Trajectory, listed = false):
 }
 
 /** @param onTurn told before each action, by its number */
-async function compared(
+async function compareEpisode(
   session: Session,
   { turns, finalObservation, horizon, end, success, actionTable }: Trajectory,
   listed: boolean,

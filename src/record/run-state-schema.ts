@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { depth, positions, width } from '../config/ranges.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
-import { type Accounting, FAILURE_CAUSES, type FailureCause, unaccounted } from '../core/failure.ts';
+import { type Accounting, countUnaccounted, FAILURE_CAUSES, type FailureCause } from '../core/failure.ts';
 import { firstNotFinite } from '../learner/finite.ts';
 import { checkModelConfig, type ModelConfig } from '../model/config.ts';
 import { parameterSpecs } from '../model/parameters.ts';
@@ -195,29 +195,31 @@ type Scheduler = NonNullable<RunStateJson['rollout']>;
 export function checkRunContent({ state, tensors }: CheckpointContent, update: number): void {
   const format = (state as { readonly format?: unknown } | null)?.format;
   if (format !== RUN_STATE_FORMAT) {
-    throw senseless(
+    throw createStateError(
       `expected run state format ${RUN_STATE_FORMAT}, got ${JSON.stringify(format)?.slice(0, 60)}; another version of longplay wrote it`,
     );
   }
   const checked = runStateSchema.safeParse(state);
-  if (!checked.success) throw senseless(firstIssue(checked.error));
+  if (!checked.success) throw createStateError(firstIssue(checked.error));
   const run = state as unknown as RunStateJson; // as it is used, not the schema's copy, which lacks what it skipped
   const why =
-    oddVersion(run, update) ??
-    oddTensors(run, tensors) ??
-    (run.rollout ? (oddGroups(run.rollout) ?? oddTokens(run.rollout, run.identity.model.vocabSize)) : undefined);
-  if (why !== undefined) throw senseless(why);
+    findInvalidVersion(run, update) ??
+    findInvalidTensors(run, tensors) ??
+    (run.rollout
+      ? (findInvalidGroups(run.rollout) ?? findInvalidTokens(run.rollout, run.identity.model.vocabSize))
+      : undefined);
+  if (why !== undefined) throw createStateError(why);
 }
 
 /** Longest reason in characters: what it names is quoted from the file. */
 const MAX_REASON = 300;
 
-function senseless(what: string): LongplayError {
+function createStateError(what: string): LongplayError {
   const line = what.slice(0, MAX_REASON).replace(/[\s\p{Cc}]+/gu, ' ');
   return new LongplayError('BAD_CHECKPOINT', `state.json: ${line}`);
 }
 
-function oddVersion({ version, horizon, rollout }: RunStateJson, update: number): string | undefined {
+function findInvalidVersion({ version, horizon, rollout }: RunStateJson, update: number): string | undefined {
   if (version !== update) return `version: expected ${update}, the number of the checkpoint, got ${version}`;
   if (!horizon !== !rollout) return 'rollout and horizon: expected both or neither';
   if (!horizon) return undefined;
@@ -230,7 +232,7 @@ function oddVersion({ version, horizon, rollout }: RunStateJson, update: number)
 }
 
 /** Tensors that the model does not have or that do not fit it, or hold what is not finite. */
-function oddTensors(
+function findInvalidTensors(
   { identity, referenceVersion }: RunStateJson,
   tensors: CheckpointContent['tensors'],
 ): string | undefined {
@@ -257,7 +259,7 @@ function oddTensors(
 }
 
 /** Groups and episodes counted twice, of no known number, or missing from the account. */
-function oddGroups(scheduler: Scheduler): string | undefined {
+function findInvalidGroups(scheduler: Scheduler): string | undefined {
   const { running, delivered, nextGroup, nextEpisode, accounting, quarantined, tickets = [] } = scheduler;
   const groups = [...running, ...tickets].map(({ group }) => group);
   for (const { group } of delivered) groups.push(group.group);
@@ -291,7 +293,7 @@ function oddGroups(scheduler: Scheduler): string | undefined {
     if (new Set(numbers).size !== numbers.length) return 'rollout: an episode is there twice';
     if (numbers.some((number) => number >= nextEpisode)) return `rollout: an episode of number ${nextEpisode} or more`;
   }
-  const lost = unaccounted(accounting as Accounting);
+  const lost = countUnaccounted(accounting as Accounting);
   if (lost !== 0) return `rollout.accounting: ${lost} episodes are unaccounted for`;
   return inFlight === accounting.inFlight
     ? undefined
@@ -310,7 +312,7 @@ function isOf(one: OfGroup, { group, horizon, task }: OfGroup): boolean {
 }
 
 /** Token ids beyond the vocabulary: an engine would read past the end of the embeddings. */
-function oddTokens({ running, delivered }: Scheduler, vocabSize: number): string | undefined {
+function findInvalidTokens({ running, delivered }: Scheduler, vocabSize: number): string | undefined {
   const turns = [
     ...running.flatMap((group) => [...group.finished.map(({ trajectory }) => trajectory), ...group.running]),
     ...delivered.flatMap(({ group }) => group.trajectories),

@@ -50,16 +50,16 @@ export type TimeShares = Readonly<Record<TimePart, number>>;
  * @returns `undefined` for an interval in which no slot existed
  */
 export function timeShares(before: SlotTime | undefined, after: SlotTime): TimeShares | undefined {
-  const since = (name: keyof SlotTime) => Math.max(0, after[name] - (before?.[name] ?? 0));
-  const running = since('runningMs');
-  const total = running + since('groupMs') + since('learnerMs');
+  const measureSince = (name: keyof SlotTime) => Math.max(0, after[name] - (before?.[name] ?? 0));
+  const running = measureSince('runningMs');
+  const total = running + measureSince('groupMs') + measureSince('learnerMs');
   if (total <= 0) return undefined;
-  const inMailbox = Math.max(0, since('actRestMs') - since('stepRestMs'));
+  const inMailbox = Math.max(0, measureSince('actRestMs') - measureSince('stepRestMs'));
   const parts = {
-    env: since('envMs'),
-    batchWait: since('waitMs') + inMailbox,
-    prefill: since('prefillMs'),
-    decode: since('decodeMs'),
+    env: measureSince('envMs'),
+    batchWait: measureSince('waitMs') + inMailbox,
+    prefill: measureSince('prefillMs'),
+    decode: measureSince('decodeMs'),
   };
   const known = parts.env + parts.batchWait + parts.prefill + parts.decode;
   // Turns that began before the interval count whole in it: scaled down where that exceeds what there was.
@@ -69,8 +69,8 @@ export function timeShares(before: SlotTime | undefined, after: SlotTime): TimeS
     batchWait: (parts.batchWait * scale) / total,
     prefill: (parts.prefill * scale) / total,
     decode: (parts.decode * scale) / total,
-    learner: since('learnerMs') / total,
-    group: since('groupMs') / total,
+    learner: measureSince('learnerMs') / total,
+    group: measureSince('groupMs') / total,
     messages: (running - known * scale) / total,
   };
 }

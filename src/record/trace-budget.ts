@@ -22,7 +22,7 @@ export class TraceBudget {
     return this.#saved > 0;
   }
 
-  spent(ms: number): void {
+  spend(ms: number): void {
     this.#saved -= ms;
   }
 }

@@ -6,7 +6,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from '
 import { basename, join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
 import { LONGEST_LINE, wholeLines } from './lines.ts';
-import { creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
+import { createDamagedError, creditTurns, parseLine, readHeader, type TraceLine } from './trace.ts';
 import { traceName, traceNumbers } from './trace-files.ts';
 import { type EpisodeSummary, indexPath, parseIndex, type Span, summaryOf } from './trace-index.ts';
 
@@ -107,11 +107,11 @@ export class TraceStore {
 
   /** Reads a whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
   read(at: number): TraceLine {
-    const stored = this.#stored(at);
+    const stored = this.#readStored(at);
     const { episode, fault = 'the index beside it says that an episode is there' } = parseLine(
       readSpan(stored.file, stored),
     );
-    if (!episode) throw damaged(stored.file, `the line at byte ${stored.offset}`, fault);
+    if (!episode) throw createDamagedError(stored.file, `the line at byte ${stored.offset}`, fault);
     const credit = stored.purpose === 'train' ? this.#credits.get(stored.group) : undefined;
     if (!credit) return episode;
     const own = parseLine(readSpan(credit.file, credit)).credit;
@@ -121,11 +121,11 @@ export class TraceStore {
 
   /** Line of an episode as the trace has it, not parsed. @throws {UserError} BAD_TRACE where its file is gone */
   line(at: number): string {
-    const stored = this.#stored(at);
+    const stored = this.#readStored(at);
     return readSpan(stored.file, stored);
   }
 
-  #stored(at: number): StoredEpisode {
+  #readStored(at: number): StoredEpisode {
     const stored = this.#episodes[at];
     if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
     return stored;
@@ -133,12 +133,12 @@ export class TraceStore {
 
   /** Group of an episode: its members, in order. @throws {RangeError} for an episode that is not there */
   groupOf(at: number): StoredEpisode[] {
-    const one = this.#stored(at);
+    const one = this.#readStored(at);
     return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
   }
 
   /** Shares one copy of a text that many episodes have. */
-  #same(text: string): string {
+  #intern(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
     this.#texts.set(text, text);
@@ -187,7 +187,7 @@ export class TraceStore {
   #readRest(file: Followed): void {
     for (const { text, offset, length } of wholeLines(file.path, file.traceBytes)) {
       const { episode, credit, fault } = parseLine(text);
-      if (fault !== undefined) throw damaged(file.path, `line ${file.lines + 1}`, fault);
+      if (fault !== undefined) throw createDamagedError(file.path, `line ${file.lines + 1}`, fault);
       const span = { offset, length };
       for (const { group } of credit?.groups ?? []) this.#credits.set(group, { ...span, file: file.path });
       if (episode) this.#add(summaryOf(episode), span, file.path);
@@ -201,9 +201,9 @@ export class TraceStore {
     if (!groups) this.#members.set(summary.purpose, (groups = new Map()));
     const member = groups.get(summary.group) ?? 0;
     groups.set(summary.group, member + 1);
-    const env = this.#same(summary.env);
-    const purpose = this.#same(summary.purpose);
-    const label = this.#same(summary.label);
+    const env = this.#intern(summary.env);
+    const purpose = this.#intern(summary.purpose);
+    const label = this.#intern(summary.label);
     this.#episodes.push({ ...summary, env, purpose, label, at: this.#episodes.length, member, offset, length, file });
   }
 }

@@ -77,7 +77,7 @@ export function toJson<T>(record: T): T {
 }
 
 /** Revives a trajectory as it was before `plainTrajectory` or `toJson`. */
-export function revivedTrajectory(trajectory: Trajectory): Trajectory {
+export function reviveTrajectory(trajectory: Trajectory): Trajectory {
   return { ...trajectory, turns: reviveTurns(trajectory.turns) };
 }
 
@@ -107,7 +107,7 @@ export function readTrace(path: string): { header: TraceHeader; episodes: TraceL
       continue;
     }
     const { episode, credit, fault } = parseLine(text);
-    if (fault !== undefined) throw damaged(path, `line ${number}`, fault);
+    if (fault !== undefined) throw createDamagedError(path, `line ${number}`, fault);
     if (credit) credits.push(credit);
     if (episode) episodes.push(episode);
   }
@@ -147,11 +147,11 @@ export function parseLine(text: string | undefined): ParsedLine {
   const isCredit = typeof value === 'object' && value !== null && 'kind' in value;
   const checked = (isCredit ? creditLineSchema : episodeLineSchema).safeParse(value);
   if (!checked.success) return { fault: firstIssue(checked.error) };
-  return isCredit ? { credit: revivedCredit(value as CreditLine) } : { episode: revive(value as TraceLine) };
+  return isCredit ? { credit: reviveCredit(value as CreditLine) } : { episode: revive(value as TraceLine) };
 }
 
 /** @param at the place of the line in the file, e.g. `line 3` */
-export function damaged(path: string, at: string, fault: string): UserError {
+export function createDamagedError(path: string, at: string, fault: string): UserError {
   return new UserError('BAD_TRACE', `${path}: ${at} is no line of a trace: ${fault}; the file is damaged`);
 }
 
@@ -244,23 +244,23 @@ function revive(line: TraceLine): TraceLine {
   return { ...line, turns: reviveTurns(line.turns) };
 }
 
-function revivedCredit(line: CreditLine): CreditLine {
+function reviveCredit(line: CreditLine): CreditLine {
   const groups = line.groups.map(({ group, advantages }) => ({
     group,
-    advantages: advantages.map((own) => own.map(orNaN)),
+    advantages: advantages.map((own) => own.map(toNaN)),
   }));
   return { ...line, groups };
 }
 
 function reviveDecision(decision: Decision): Decision {
   const context = Int32Array.from(decision.context ?? []);
-  const value = orNaN(decision.value);
+  const value = toNaN(decision.value);
   return decision.kind === 'choice'
     ? {
         ...decision,
         context,
         value,
-        logprob: orNaN(decision.logprob),
+        logprob: toNaN(decision.logprob),
         ...(decision.likeliest ? { likeliest: Int32Array.from(decision.likeliest) } : {}),
       }
     : {
@@ -268,13 +268,13 @@ function reviveDecision(decision: Decision): Decision {
         context,
         value,
         tokens: Int32Array.from(decision.tokens),
-        logprobs: Float32Array.from(decision.logprobs, orNaN),
+        logprobs: Float32Array.from(decision.logprobs, toNaN),
         ...(decision.versions ? { versions: Int32Array.from(decision.versions) } : {}),
       };
 }
 
 /** `null` stands for a number that was not finite, which JSON cannot hold; taken for 0 it would be trained on. */
-function orNaN(value: number | null): number {
+function toNaN(value: number | null): number {
   return value ?? Number.NaN;
 }
 

@@ -74,7 +74,7 @@ export const taskSchema = z.looseObject({ env: z.string(), index: whole, seed: z
 /** Turns of an episode that may not be finished. */
 export const turnsSchema = z.array(turnSchema).superRefine((turns, issues) => {
   for (const [t, turn] of turns.entries()) {
-    const why = oddDecision(turn);
+    const why = findInvalidDecision(turn);
     if (why !== undefined) issues.addIssue({ code: 'custom', path: [t, 'decision'], message: why });
   }
 });
@@ -113,8 +113,8 @@ const PLACE_CHARS = 120;
 
 /** First thing wrong with a value, in a few words of one line: its place, what was expected, what came. */
 export function firstIssue({ issues: [issue] }: z.ZodError): string {
-  const named = (key: PropertyKey) => (/^\w*$/.test(String(key)) ? String(key) : JSON.stringify(String(key)));
-  const at = issue!.path.map(named).join('.').slice(0, PLACE_CHARS);
+  const formatKey = (key: PropertyKey) => (/^\w*$/.test(String(key)) ? String(key) : JSON.stringify(String(key)));
+  const at = issue!.path.map(formatKey).join('.').slice(0, PLACE_CHARS);
   const what = issue!.message
     .replace(/^Invalid input: /, '')
     .replace(/^Invalid input$/, 'it is none of the known kinds');
@@ -136,7 +136,7 @@ function refineTable({ actionTable, turns }: WithTable, issues: z.RefinementCtx)
 }
 
 /** The parts of a decision that do not fit each other, or its turn; undefined where all do. */
-function oddDecision({ decision, actions = [] }: z.infer<typeof turnSchema>): string | undefined {
+function findInvalidDecision({ decision, actions = [] }: z.infer<typeof turnSchema>): string | undefined {
   if (!decision) return undefined;
   if (decision.kind === 'choice') {
     const { choice, likeliest = [] } = decision;

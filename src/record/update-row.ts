@@ -1,7 +1,7 @@
 /** Row of metrics of one update. Pure. */
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import type { WorkerRow } from '../cluster/worker-report.ts';
-import { failedTotal } from '../core/failure.ts';
+import { countFailed } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName, type SplitName } from './metric-table.ts';
 import type { RunStatus } from './run-status.ts';
@@ -124,7 +124,7 @@ function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting
     trained: accounting.trained,
     stale: accounting.stale,
     filtered: accounting.filtered,
-    failed: failedTotal(accounting),
+    failed: countFailed(accounting),
     inFlight: accounting.inFlight,
   };
   if (progress > 0) row.remaining = (elapsed * (1 - progress)) / progress;
@@ -140,14 +140,14 @@ function addOutcomes(
   row.return = all.returns / all.episodes;
   row.turns = all.turns / all.episodes;
   row.truncated = all.truncated / all.episodes;
-  row.episodesByLabel = each(byLabel, (sums) => sums.episodes);
-  row.successByLabel = each(byLabel, (sums) => sums.successes / sums.episodes);
-  row.returnByLabel = each(byLabel, (sums) => sums.returns / sums.episodes);
-  row.turnsByLabel = each(byLabel, (sums) => sums.turns / sums.episodes);
-  row.truncatedByLabel = each(byLabel, (sums) => sums.truncated / sums.episodes);
-  row.episodesByHorizon = each(byHorizon, (sums) => sums.episodes);
-  row.successByHorizon = each(byHorizon, (sums) => sums.successes / sums.episodes);
-  row.truncatedByHorizon = each(byHorizon, (sums) => sums.truncated / sums.episodes);
+  row.episodesByLabel = mapWorkers(byLabel, (sums) => sums.episodes);
+  row.successByLabel = mapWorkers(byLabel, (sums) => sums.successes / sums.episodes);
+  row.returnByLabel = mapWorkers(byLabel, (sums) => sums.returns / sums.episodes);
+  row.turnsByLabel = mapWorkers(byLabel, (sums) => sums.turns / sums.episodes);
+  row.truncatedByLabel = mapWorkers(byLabel, (sums) => sums.truncated / sums.episodes);
+  row.episodesByHorizon = mapWorkers(byHorizon, (sums) => sums.episodes);
+  row.successByHorizon = mapWorkers(byHorizon, (sums) => sums.successes / sums.episodes);
+  row.truncatedByHorizon = mapWorkers(byHorizon, (sums) => sums.truncated / sums.episodes);
   if (comparedGroups > 0) row.zeroVarianceGroups = flatGroups / comparedGroups;
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
@@ -167,12 +167,12 @@ function addRates(row: Row, now: RolloutFacts, before: RolloutFacts | undefined)
 }
 
 function addActors(row: Row, rollout: RolloutFacts, now: ActorFacts, before: RowBefore | undefined): void {
-  row.actorDepth = keyed(now, ({ depth }) => depth);
-  row.actorRestarts = keyed(now, ({ restarts }) => restarts);
+  row.actorDepth = mapActors(now, ({ depth }) => depth);
+  row.actorRestarts = mapActors(now, ({ restarts }) => restarts);
   const ms = before ? rollout.elapsedMs - before.rollout.elapsedMs : 0;
   if (!before || ms <= 0) return;
-  const earlier = keyed(before.actors, ({ busyMs }) => busyMs);
-  row.actorBusy = keyed(now, ({ path, busyMs }) =>
+  const earlier = mapActors(before.actors, ({ busyMs }) => busyMs);
+  row.actorBusy = mapActors(now, ({ path, busyMs }) =>
     Math.min(1, Math.max(0, busyMs - (earlier[actorName(path)] ?? 0)) / ms),
   );
 }
@@ -191,17 +191,17 @@ function addCluster(row: Row, version: number, rollout: RolloutFacts, { workers,
     row.clusterResults = load.results;
     row.clusterRoundTrip = load.roundTripMs / 1000;
   }
-  const each = (value: (worker: WorkerRow) => number) =>
+  const mapWorkers = (value: (worker: WorkerRow) => number) =>
     Object.fromEntries(here.map((worker) => [worker.name, value(worker)]));
-  row.workerGroupsPerSecond = each((worker) => worker.groupsPerSecond);
-  row.workerTokensPerSecond = each((worker) => worker.tokensPerSecond);
-  row.workerHeld = each((worker) => worker.held);
-  row.workerLag = each((worker) => version - worker.version);
+  row.workerGroupsPerSecond = mapWorkers((worker) => worker.groupsPerSecond);
+  row.workerTokensPerSecond = mapWorkers((worker) => worker.tokensPerSecond);
+  row.workerHeld = mapWorkers((worker) => worker.held);
+  row.workerLag = mapWorkers((worker) => version - worker.version);
 }
 
 type OneActor = ActorFacts['actors'][number];
 
-function keyed({ actors }: ActorFacts, value: (actor: OneActor) => number): Record<string, number> {
+function mapActors({ actors }: ActorFacts, value: (actor: OneActor) => number): Record<string, number> {
   return Object.fromEntries(actors.map((actor) => [actorName(actor.path), value(actor)]));
 }
 
@@ -210,6 +210,6 @@ function actorName(path: string): string {
   return path.replace(/^\//, '');
 }
 
-function each(parts: Readonly<Record<string, EpisodeSums>>, value: (sums: EpisodeSums) => number) {
+function mapWorkers(parts: Readonly<Record<string, EpisodeSums>>, value: (sums: EpisodeSums) => number) {
   return Object.fromEntries(Object.entries(parts).map(([key, sums]) => [key, value(sums)]));
 }

@@ -36,7 +36,7 @@ export async function attempt<T>(
       const delayMs = retryDelayMs(options, n, thrown, rng.float());
       if (clock.now() + delayMs >= end) throw thrown;
       onRetry?.(thrown, delayMs);
-      await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+      await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve));
     }
   }
 }

@@ -6,7 +6,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf, UserError } from '../core/errors.ts';
 import { GrowingBuffer } from '../core/growing-buffer.ts';
-import { redacted } from '../core/secrets.ts';
+import { redact } from '../core/secrets.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
 
 export interface HttpClientOptions {
@@ -146,7 +146,7 @@ function read(response: IncomingMessage, maxBytes: number): Promise<string> {
  * ours, which must go before the cut that could leave half of it.
  */
 export function excerpt(text: string, length: number): string {
-  return redacted(text)
+  return redact(text)
     .slice(0, length)
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim();

@@ -31,21 +31,21 @@ const STOP_WORDS = new Set(
 /** Plain analyzer: runs of letters and digits of any script, lower case. */
 function plain(text: string): string[] {
   const lower = text.toLowerCase();
-  return bounded(lower.match(ASCII.test(lower) ? ASCII_RUNS : RUNS) ?? []);
+  return boundTokens(lower.match(ASCII.test(lower) ? ASCII_RUNS : RUNS) ?? []);
 }
 
 /** English analyzer: words without a possessive 's, lower case, without stop words, stemmed by Porter's algorithm. */
 function english(text: string): string[] {
   const tokens: string[] = [];
-  for (const word of bounded(text.match(WORDS) ?? [])) {
+  for (const word of boundTokens(text.match(WORDS) ?? [])) {
     const token = word.replace(/['’][sS]$/, '').toLowerCase();
     if (!STOP_WORDS.has(token)) tokens.push(token.length > 2 ? stemmer(token) : token);
   }
-  return bounded(tokens);
+  return boundTokens(tokens);
 }
 
 /** Bounds the length of tokens, never cutting inside a surrogate pair. */
-function bounded(tokens: string[]): string[] {
+function boundTokens(tokens: string[]): string[] {
   for (let i = 0; i < tokens.length; i++) {
     const token = tokens[i]!;
     if (token.length <= MAX_UNITS) continue;

@@ -27,7 +27,7 @@ export const DEFAULT_BM25: Bm25Options = { k1: 0.9, b: 0.4, lengths: 'lucene' };
 const STEP = 2 ** -32;
 
 /** Length of a passage after Lucene's one-byte code: exact below 40, then with four significant bits. */
-export function codedLength(length: number): number {
+export function decodeLength(length: number): number {
   if (length < 40) return length;
   const over = length - 24;
   const shift = Math.floor(Math.log2(over)) - 3;
@@ -74,7 +74,7 @@ export class Impacts {
 
   #inverseNorm(length: number): number {
     const f = Math.fround;
-    const read = this.#coded ? codedLength(length) : length;
+    const read = this.#coded ? decodeLength(length) : length;
     return f(1 / f(this.#k1 * f(f(1 - this.#b) + f(f(this.#b * read) / this.#average))));
   }
 }

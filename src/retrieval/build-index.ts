@@ -18,7 +18,7 @@ import { readLines, readPassage } from './corpus.ts';
 import {
   ARRAY_NAMES,
   type ArrayName,
-  aligned,
+  alignOffset,
   INDEX_VERSION,
   type IndexHeader,
   MAGIC,
@@ -171,7 +171,7 @@ class Job {
     let checked = 0;
     for await (const { row, bytes, read } of readLines(this.#corpus)) {
       this.#hash.update(bytes);
-      if (row % REPORT_EVERY === 0) this.#tell('reading', read, this.#size, Math.max(row, this.#resumed));
+      if (row % REPORT_EVERY === 0) this.#report('reading', read, this.#size, Math.max(row, this.#resumed));
       if (row < this.#resumed) {
         const segment = this.#segments[checked]!;
         if (row + 1 < segment.first + segment.lengths.length) continue;
@@ -230,10 +230,10 @@ class Job {
     const sections: Partial<Record<ArrayName, Section>> = {
       rows: { offset: MAGIC.length, bytes: this.#rowsEnd - MAGIC.length, sha256: this.#hash.digest('hex') },
     };
-    let offset = aligned(this.#rowsEnd);
+    let offset = alignOffset(this.#rowsEnd);
     const place = (name: ArrayName, bytes: number) => {
       const writer = new SectionWriter(this.#rows, name, offset);
-      offset = aligned(offset + bytes);
+      offset = alignOffset(offset + bytes);
       return writer;
     };
     const put = (name: ArrayName, array: ArrayBufferView) => {
@@ -251,7 +251,7 @@ class Job {
       done += rows.length;
       if (done - told < 1 << 20) return;
       told = done;
-      this.#tell('merging', done, pairs, this.#passages);
+      this.#report('merging', done, pairs, this.#passages);
     });
     sections.passages = passages.finish();
     sections.impacts = impacts.finish();
@@ -267,7 +267,7 @@ class Job {
       arrays: Object.fromEntries(ARRAY_NAMES.map((name) => [name, sections[name]!])) as IndexHeader['arrays'],
     };
     this.#writeTrailer(header, offset);
-    this.#tell('merging', pairs, pairs, this.#passages);
+    this.#report('merging', pairs, pairs, this.#passages);
     return header;
   }
 
@@ -315,7 +315,7 @@ class Job {
     return { lengths, rowStart };
   }
 
-  #tell(phase: BuildProgress['phase'], done: number, total: number, passages: number): void {
+  #report(phase: BuildProgress['phase'], done: number, total: number, passages: number): void {
     this.#onProgress?.({ phase, done, total, passages, resumed: this.#resumed });
   }
 

@@ -79,14 +79,14 @@ export function readPassage(line: Uint8Array, where: string): Required<Passage> 
   }
   const { id, contents } = (row ?? {}) as Record<string, unknown>;
   if (typeof contents !== 'string') {
-    throw new UserError('BAD_ARGUMENT', `${where}: the field "contents" must be a text, got ${shown(contents)}`);
+    throw new UserError('BAD_ARGUMENT', `${where}: the field "contents" must be a text, got ${formatValue(contents)}`);
   }
   if (typeof id !== 'string' && typeof id !== 'number') {
-    throw new UserError('BAD_ARGUMENT', `${where}: the field "id" must be a text or a number, got ${shown(id)}`);
+    throw new UserError('BAD_ARGUMENT', `${where}: the field "id" must be a text or a number, got ${formatValue(id)}`);
   }
   return { ...(row as object), id: String(id), contents };
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   return value === undefined ? 'nothing' : excerpt(JSON.stringify(value), 60);
 }

@@ -67,7 +67,7 @@ export interface Section {
 }
 
 /** Aligns to the next multiple of 8. */
-export function aligned(offset: number): number {
+export function alignOffset(offset: number): number {
   return Math.ceil(offset / 8) * 8;
 }
 

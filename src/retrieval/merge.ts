@@ -70,7 +70,7 @@ export function mergePairs(
   }
   const impacts = new Impacts(options, { passages, tokens });
   const dictionary = new DictionaryBuilder();
-  for (let term = leastTerm(sources); term !== undefined; term = leastTerm(sources)) {
+  for (let term = findLeastTerm(sources); term !== undefined; term = findLeastTerm(sources)) {
     const holders = sources.filter((source) => source.term === term);
     let pairs = 0;
     for (const { passages } of holders) pairs += passages.length;
@@ -92,7 +92,7 @@ export function mergePairs(
   return dictionary.finish();
 }
 
-function leastTerm(sources: readonly PairSource[]): string | undefined {
+function findLeastTerm(sources: readonly PairSource[]): string | undefined {
   let least: string | undefined;
   for (const { term } of sources) {
     if (term !== undefined && (least === undefined || term < least)) least = term;

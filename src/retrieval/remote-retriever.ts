@@ -112,7 +112,7 @@ export class RemoteRetriever implements Retriever {
     const hits = await new Promise<readonly Hit[]>((resolve, reject) => {
       this.#waiting.push({ query, topk, resolve, reject });
       if (this.#waiting.length >= this.#options.maxBatch) this.#flush();
-      else this.#cancel ??= this.#options.clock.after(this.#options.batchMs, () => this.#flush());
+      else this.#cancel ??= this.#options.clock.setTimer(this.#options.batchMs, () => this.#flush());
     });
     return this.#recorded ? this.#recorded.keep(query, topk, hits) : hits;
   }

@@ -91,7 +91,7 @@ export class SegmentFile implements PairSource, SegmentRows {
 
   /** @throws {UserError} for a file that is not whole */
   constructor(file: string) {
-    const header = checkedHeader(file);
+    const header = readHeader(file);
     this.first = header.first;
     this.corpusBytes = header.corpusBytes;
     this.corpusSha256 = header.corpusSha256;
@@ -133,7 +133,7 @@ export class SegmentFile implements PairSource, SegmentRows {
   }
 }
 
-function checkedHeader(file: string): SegmentHeader {
+function readHeader(file: string): SegmentHeader {
   const bytes = readFileSync(file);
   try {
     const header = JSON.parse(bytes.toString('utf8', 0, HEADER_BYTES)) as SegmentHeader;

@@ -7,7 +7,7 @@ import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { evaluatedTasks } from '../evaluation/tasks.ts';
+import { listEvaluatedTasks } from '../evaluation/tasks.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
 
 /**
@@ -57,7 +57,7 @@ export function evaluationPlan(
   kind: 'sampled' | 'greedy',
 ): EvaluationPlan {
   const { episodesPerTask } = config.evaluation;
-  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
+  const tasks: Task[] = listEvaluatedTasks(env, config.evaluation).map((index) => ({
     env: env.id,
     index,
     seed: env.tasks.evalSeed,

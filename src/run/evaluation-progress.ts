@@ -4,12 +4,12 @@ import type { Trajectory } from '../core/trajectory.ts';
 
 /** Counts what `onEpisodes` of a run tells. */
 export class EvaluationProgress {
-  readonly #tell: (text: () => string) => void;
+  readonly #report: (text: () => string) => void;
   readonly #plans = new Map<string, { readonly total: number; episodes: number; solved: number }>();
 
   /** @param tell gets words for each finished group; it is up to it how often it shows them */
   constructor(tell: (text: () => string) => void) {
-    this.#tell = tell;
+    this.#report = tell;
   }
 
   /** Takes the plans that are to be played. */
@@ -20,19 +20,19 @@ export class EvaluationProgress {
   }
 
   /** Takes the episodes of a finished group. @param purpose the plan's name; others are left out */
-  finished(trajectories: readonly Trajectory[], purpose: string): void {
+  recordFinished(trajectories: readonly Trajectory[], purpose: string): void {
     const plan = this.#plans.get(purpose);
     if (!plan) return;
     plan.episodes += trajectories.length;
     plan.solved += trajectories.filter(({ success }) => success).length;
     const { episodes, total, solved } = plan;
     const success = Math.round((100 * solved) / Math.max(1, episodes));
-    this.#tell(() => `evaluating ${purpose}: ${episodes} of ${total} episodes, success ${success} %`);
+    this.#report(() => `evaluating ${purpose}: ${episodes} of ${total} episodes, success ${success} %`);
   }
 }
 
 /** Tells at most once in `everyMs`; the first time after that long. */
-export function nowAndThen(everyMs: number, say: (text: string) => void): (text: () => string) => void {
+export function throttle(everyMs: number, say: (text: string) => void): (text: () => string) => void {
   let at = performance.now();
   return (text) => {
     const now = performance.now();

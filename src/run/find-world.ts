@@ -35,7 +35,7 @@ export function isModulePath(id: string): boolean {
  * Env id with a module's path made absolute; an id of the registry stays as it is.
  * @param folder that relative paths start from
  */
-export function resolvedEnvId(id: string, folder: string): string {
+export function resolveEnvId(id: string, folder: string): string {
   if (!isModulePath(id)) return id;
   return id.startsWith('file:') ? fileURLToPath(id) : absolutePath(id, folder);
 }
@@ -54,18 +54,18 @@ export interface ConfiguredEnv {
  * World of a configuration, with paths of modules made absolute.
  * @param folder of the configuration's file
  */
-export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
+export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   const { world } = env.options;
-  const located = { ...env, id: resolvedEnvId(env.id, folder) };
+  const located = { ...env, id: resolveEnvId(env.id, folder) };
   if (env.id !== AGENTGYM || typeof world !== 'string') return located;
-  return { ...located, options: { ...env.options, world: resolvedEnvId(world, folder) } };
+  return { ...located, options: { ...env.options, world: resolveEnvId(world, folder) } };
 }
 
 /**
  * World of a new run, with the hash of its module and the way to it where that is a user's own.
  * @param dir the run's folder
  */
-export function pinnedEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
+export function pinEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
   if (!isModulePath(env.id)) return env;
   const url = moduleUrl(env.id);
   return { ...env, sha256: hashOf(url), fromRun: relative(resolve(dir), fileURLToPath(url)) };
@@ -73,7 +73,7 @@ export function pinnedEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
 
 /** World of a run as it is found today: a user's module that was moved together with the run lies elsewhere now. */
 export function envOfRun<E extends ConfiguredEnv>(env: E, dir: string): E {
-  if (env.fromRun === undefined || moduleAt(resolvedEnvId(env.id, process.cwd())) !== undefined) return env;
+  if (env.fromRun === undefined || moduleAt(resolveEnvId(env.id, process.cwd())) !== undefined) return env;
   const moved = resolve(dir, env.fromRun);
   return moduleAt(moved) === undefined ? env : { ...env, id: moved };
 }
@@ -84,7 +84,7 @@ export function envOfRun<E extends ConfiguredEnv>(env: E, dir: string): E {
  */
 export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
   if (sha256 === undefined) return undefined;
-  const path = moduleAt(resolvedEnvId(id, process.cwd()));
+  const path = moduleAt(resolveEnvId(id, process.cwd()));
   if (path === undefined) {
     throw new UserError(
       'UNKNOWN_ENV',
@@ -158,7 +158,7 @@ function hashOf(url: URL): string {
  * @throws {UserError} UNKNOWN_ENV where there is no such file
  */
 function moduleUrl(id: string): URL {
-  const path = resolvedEnvId(id, process.cwd());
+  const path = resolveEnvId(id, process.cwd());
   const file = moduleAt(path);
   if (file !== undefined) return pathToFileURL(file);
   throw new UserError('UNKNOWN_ENV', `there is no module at ${path}; write one with \`longplay new-env\``);

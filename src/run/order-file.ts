@@ -3,7 +3,7 @@
  * answers, and at the end the digest of the last weights, which a repetition must reach too.
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
-import { MOST_DATA, readBounded } from '../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Begun, OrderSink } from '../runtime/message-order.ts';
@@ -53,13 +53,13 @@ export class OrderRecorder {
     }
   }
 
-  readonly begun: OrderSink = (actor, { type, self }) => {
+  readonly recordBegun: OrderSink = (actor, { type, self }) => {
     if (this.#run?.actor !== actor) this.#lines.push((this.#run = { actor, took: [] }));
     this.#run.took.push(self ? `*${type}` : type);
     this.#count();
   };
 
-  answered(answers: readonly Answered[]): void {
+  recordAnswered(answers: readonly Answered[]): void {
     this.#run = undefined;
     this.#lines.push({ answers });
     this.#count();
@@ -93,7 +93,7 @@ export function readOrder(path: string): RecordedOrder {
   let weights: string | undefined;
   let at = 1;
   try {
-    const [first = '', ...rest] = readBounded(path, MOST_DATA).toString('utf8').split('\n');
+    const [first = '', ...rest] = readBounded(path, MAX_DATA_BYTES).toString('utf8').split('\n');
     const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
     if (header.format !== FORMAT || header.version !== ORDER_FORMAT) {
       throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);

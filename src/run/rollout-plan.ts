@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { Env } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { evaluatedTasks } from '../evaluation/tasks.ts';
+import { listEvaluatedTasks } from '../evaluation/tasks.ts';
 import { mendTrace } from '../record/trace.ts';
 import { tracePaths } from '../record/trace-files.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
@@ -42,7 +42,7 @@ const planSchema = z.object({
 export function readPlan(path: string): RolloutPlan {
   let plan: unknown;
   try {
-    plan = JSON.parse(readBounded(path, MOST_SETTINGS).toString('utf8'));
+    plan = JSON.parse(readBounded(path, MAX_SETTINGS_BYTES).toString('utf8'));
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
   }
@@ -62,7 +62,7 @@ export function rolloutTasks(
   plan: Pick<RolloutPlan, 'episodes' | 'split' | 'tasks' | 'seed'>,
   env: Env,
 ): readonly Task[] {
-  const indices = evaluatedTasks(env, plan, 'tasks');
+  const indices = listEvaluatedTasks(env, plan, 'tasks');
   const { length } = indices;
   return Array.from({ length: plan.episodes }, (_, i) => {
     const round = Math.floor(i / length);
@@ -78,9 +78,9 @@ export function taskKey({ index, seed }: Task): string {
 }
 
 /** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is removed. */
-export function finishedEpisodes(traces: string): ReadonlyMap<string, number> {
+export function listFinishedEpisodes(traces: string): ReadonlyMap<string, number> {
   for (const path of tracePaths(traces)) mendTrace(path);
-  return new Map(playedIn(storeOf(traces)).map((one) => [taskKey(one), one.episode]));
+  return new Map(listPlayed(storeOf(traces)).map((one) => [taskKey(one), one.episode]));
 }
 
 export function summariseRollout(
@@ -91,7 +91,7 @@ export function summariseRollout(
   const { horizon, temperature } = plan;
   const store = storeOf(traces);
   const byIndex = new Map<number, { task: Task; successes: boolean[]; returns: number[]; turns: number[] }>();
-  const finished = playedIn(store);
+  const finished = listPlayed(store);
   for (const { at } of finished) {
     const episode = store!.read(at);
     const { task, success, turns } = episode;
@@ -115,6 +115,6 @@ function storeOf(traces: string): TraceStore | undefined {
 }
 
 /** Episodes of the plan that a store holds. */
-function playedIn(store: TraceStore | undefined): readonly StoredEpisode[] {
+function listPlayed(store: TraceStore | undefined): readonly StoredEpisode[] {
   return store?.episodes.filter(({ purpose }) => purpose === 'rollout') ?? [];
 }

@@ -5,7 +5,7 @@ import type { RunConsole } from '../console/console.ts';
 import type { Progress } from '../console/state.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { Trajectory } from '../core/trajectory.ts';
-import { consumedFacts, type GroupFacts, groupFacts } from '../record/group-facts.ts';
+import { type GroupFacts, groupFacts, summarizeConsumed } from '../record/group-facts.ts';
 import { earlierRows, type RowBefore, rolloutRow } from '../record/update-row.ts';
 
 /** Milliseconds between looks at the run, and from row to row of metrics where episodes have finished. */
@@ -40,7 +40,7 @@ export class RolloutWatch {
   }
 
   /** Records the episodes of a finished group. */
-  finished(trajectories: readonly Trajectory[]): void {
+  recordFinished(trajectories: readonly Trajectory[]): void {
     const [first] = trajectories;
     if (first) this.#finished.push(groupFacts(trajectories, this.#labelOf(first.task.index)));
   }
@@ -48,7 +48,7 @@ export class RolloutWatch {
   /** Watches the run: updates the display a few times a second, and writes a row of metrics every two seconds. */
   watch(run: Run, display: Pick<RunConsole, 'progress'>): void {
     const next = () => {
-      this.#cancel = this.#clock.after(LOOK_MS, () => {
+      this.#cancel = this.#clock.setTimer(LOOK_MS, () => {
         // Whatever ends the run is told by the run.
         this.#looking = this.#look(run, display, false).catch(() => {});
         void this.#looking.then(() => {
@@ -94,7 +94,7 @@ export class RolloutWatch {
     const hostsReplaced = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
     const facts: RowBefore = { rollout: progress, actors: { actors, hostsReplaced } };
     this.#earlier = earlierRows(this.#earlier, progress.elapsedMs);
-    const row = rolloutRow(consumedFacts(this.#finished), progress, facts.actors, this.#earlier[0]);
+    const row = rolloutRow(summarizeConsumed(this.#finished), progress, facts.actors, this.#earlier[0]);
     this.#earlier.push(facts);
     this.#finished = [];
     const recorded: MetricsRecorded = { type: 'metrics', row };

@@ -16,8 +16,8 @@ import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
 import { actorLines } from './actor-lines.ts';
-import { envLabel, findWorld, locatedEnv, worldUrl } from './find-world.ts';
-import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
+import { envLabel, findWorld, locateEnv, worldUrl } from './find-world.ts';
+import { listFinishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
 import { createRunFolder, discard, freeRunName } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
@@ -81,7 +81,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', tasks, temperature = 1, seed = 1, policyRun } = options;
   const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
   const checked = checkRunConfig(raw, 'config');
-  const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
+  const config = { ...checked, env: locateEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', `rollout-${envLabel(config.env.id)}`));
   const plan: RolloutPlan = {
@@ -160,7 +160,7 @@ export async function playRollout(
   { onNotice, display, metrics$, streams, interrupted, limits }: PlayOptions,
 ): Promise<RolloutOutcome> {
   const { env } = await findWorld(config.env.id, config.env.options);
-  const before = finishedEpisodes(join(dir, 'traces'));
+  const before = listFinishedEpisodes(join(dir, 'traces'));
   const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
   if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
   let usage: RemoteUsage | undefined;
@@ -183,7 +183,7 @@ export async function playRollout(
       firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
       sinks: await openSinks(config.metrics, dir, onNotice),
       onEpisodes: (trajectories, purpose) => {
-        watch.finished(trajectories);
+        watch.recordFinished(trajectories);
         if (streams) watchEpisodes(streams, trajectories, purpose);
       },
       onProgress: (latest) => {

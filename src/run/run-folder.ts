@@ -4,10 +4,10 @@ import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../record/atomic-file.ts';
-import { envOfRun, locatedEnv, pinnedEnv } from './find-world.ts';
+import { envOfRun, locateEnv, pinEnv } from './find-world.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
 
@@ -23,7 +23,7 @@ export function createRunFolder(dir: string, config: RunConfig): RunConfig {
       `${dir} exists already; choose another name (--name), continue it (longplay train --resume ${dir}), or remove it`,
     );
   }
-  const pinned = { ...config, env: pinnedEnv(config.env, dir) };
+  const pinned = { ...config, env: pinEnv(config.env, dir) };
   const beside = `${dir}.new-${process.pid}`;
   try {
     makeFolder(dirname(dir));
@@ -57,13 +57,13 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
   const path = join(dir, 'config.yaml');
   let text: string;
   try {
-    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
   } catch (thrown) {
     const why = existsSync(path) ? `its config.yaml cannot be read: ${messageOf(thrown)}` : 'it has no config.yaml';
     throw new UserError('UNKNOWN_RUN', `${dir} is no run: ${why}; runs are made by \`longplay train\``);
   }
   const config = loadRunConfig(text, path, overrides);
-  return { ...config, env: envOfRun(locatedEnv(config.env, process.cwd()), dir) };
+  return { ...config, env: envOfRun(locateEnv(config.env, process.cwd()), dir) };
 }
 
 /** Folder of the run that a run, its traces folder or a trace file belongs to; the path itself where that is unknown. */

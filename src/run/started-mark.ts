@@ -23,7 +23,7 @@ const NAME = 'training.json';
  * @returns a sentence about a process that ended here without removing its mark; undefined after an orderly end
  * @throws {UserError} RUN_EXISTS while another process trains this run; NO_PERMISSION where the folder cannot be written
  */
-export function markStarted(dir: string): string | undefined {
+export function acquireRunLock(dir: string): string | undefined {
   const path = join(dir, NAME);
   const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: startOf(process.pid) };
   if (create(path, mine)) return undefined;
@@ -34,22 +34,24 @@ export function markStarted(dir: string): string | undefined {
     return undefined;
   }
   if (before && before.host !== mine.host) {
-    throw taken(`${path}: process ${before.pid} on ${before.host} trains this run, or ended there without a word`);
+    throw createLockedError(
+      `${path}: process ${before.pid} on ${before.host} trains this run, or ended there without a word`,
+    );
   }
-  if (before && lives(before)) throw taken(`${path}: process ${before.pid} is training this run`);
+  if (before && lives(before)) throw createLockedError(`${path}: process ${before.pid} is training this run`);
   replaceStale(path, text, mine);
   const left = before ? `process ${before.pid}` : 'the process that trained here last';
   return `${left} ended without a word: it was killed, or a native library (the engine) aborted it`;
 }
 
 /** Removes this process's mark, where the disk lets it: what ended the run is the error to report. */
-export function markEnded(dir: string): void {
+export function releaseRunLock(dir: string): void {
   const path = join(dir, NAME);
   const mark = markIn(readIfThere(path));
   if (!mark || (mark.pid === process.pid && mark.host === hostname())) quietly(() => rmSync(path, { force: true }));
 }
 
-function taken(message: string): UserError {
+function createLockedError(message: string): UserError {
   return new UserError('RUN_EXISTS', `${message}; one process trains a run at a time (if it is gone, delete the file)`);
 }
 
@@ -104,14 +106,14 @@ function replaceStale(path: string, stale: string | undefined, mine: Mark): void
   try {
     renameSync(path, aside);
   } catch {
-    throw taken(`${path}: another process has just started to train this run`);
+    throw createLockedError(`${path}: another process has just started to train this run`);
   }
   if (readIfThere(aside) !== stale) {
     renameSync(aside, path);
-    throw taken(`${path}: another process has just started to train this run`);
+    throw createLockedError(`${path}: another process has just started to train this run`);
   }
   rmSync(aside, { force: true });
-  if (!create(path, mine)) throw taken(`${path}: another process has just started to train this run`);
+  if (!create(path, mine)) throw createLockedError(`${path}: another process has just started to train this run`);
 }
 
 /** True while the marked process runs, and is no later one under the same number. */

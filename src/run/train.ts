@@ -18,7 +18,7 @@ import { isUserMistake, LongplayError, messageOf, UserError } from '../core/erro
 import { append } from '../core/extremes.ts';
 import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { evaluatedTasks } from '../evaluation/tasks.ts';
+import { listEvaluatedTasks } from '../evaluation/tasks.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metric-table.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
@@ -26,12 +26,12 @@ import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { MetricSink } from '../record/sinks/sink.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
-import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
-import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
+import { EvaluationProgress, throttle } from './evaluation-progress.ts';
+import { envLabel, locateEnv, worldUrl } from './find-world.ts';
 import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { markEnded, markStarted } from './started-mark.ts';
+import { acquireRunLock, releaseRunLock } from './started-mark.ts';
 
 /** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {
@@ -117,7 +117,7 @@ export function train(options: TrainOptions): TrainingRun {
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
   const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
-  const located = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
+  const located = { ...checked, env: locateEnv(checked.env, process.cwd()) };
   worldUrl(located.env.id, located.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(located.env.id)));
   const config = resume ? located : createRunFolder(dir, located);
@@ -139,7 +139,7 @@ export function train(options: TrainOptions): TrainingRun {
   const done = (async () => {
     await new Promise((resolve) => setImmediate(resolve));
     try {
-      return await marked(request);
+      return await trainLocked(request);
     } finally {
       interrupt?.removeEventListener('abort', end);
       await endStreams(streams);
@@ -171,18 +171,18 @@ interface TrainRequest extends Omit<TrainOptions, 'config'> {
 }
 
 /** Trains under a mark. A fresh run that a user's mistake kept from starting leaves nothing behind. */
-async function marked(request: TrainRequest): Promise<TrainOutcome> {
+async function trainLocked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, resume } = request;
-  const left = markStarted(dir);
+  const left = acquireRunLock(dir);
   if (left !== undefined) request.onNotice(left);
   try {
-    return await trained(request);
+    return await trainUnlocked(request);
   } catch (thrown) {
     const began = existsSync(join(dir, 'metrics.jsonl')) || existsSync(join(dir, 'checkpoints'));
     if (isUserMistake(thrown) && !resume && !began) discard(dir);
     throw thrown;
   } finally {
-    markEnded(dir);
+    releaseRunLock(dir);
   }
 }
 
@@ -224,7 +224,7 @@ async function start(
     cluster,
     metrics$,
     onEpisodes: (trajectories, purpose) => {
-      progress.finished(trajectories, purpose);
+      progress.recordFinished(trajectories, purpose);
       watchEpisodes(streams, trajectories, purpose);
     },
     record,
@@ -249,16 +249,16 @@ function journalOf({ dir, resume, journal, cluster }: TrainRequest): string | un
   return journal || cluster || (resume && existsSync(folder)) ? folder : undefined;
 }
 
-async function trained(request: TrainRequest): Promise<TrainOutcome> {
+async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, resume, onNotice, streams } = request;
-  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
+  const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
   const { run, engine, record, replay } = await start(request, progress, cluster).catch(async (thrown) => {
     await cluster?.broker.close();
     throw thrown;
   });
   try {
-    evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
+    listEvaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
     watchObservations(streams, run);
     request.onStarted?.(run);
     const { interrupt } = request;
@@ -272,11 +272,11 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     if (saved.ok && (record || replay)) {
       const sha256 = weightsDigest(join(dir, 'checkpoints', String(saved.update)));
       record?.weights(sha256);
-      if (replay) onNotice(compared(replay, sha256));
+      if (replay) onNotice(compareWeights(replay, sha256));
     }
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
-    const evaluations = await unlessInterrupted(interrupt, async () => {
+    const evaluations = await evaluateUnlessInterrupted(interrupt, async () => {
       if (ended.why === 'halted') return [];
       const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) {
@@ -349,14 +349,14 @@ function weightsDigest(folder: string): string {
  * Compares the weights of a replay.
  * @throws {LongplayError} BAD_TRACE when it ended with other weights
  */
-function compared({ weights }: RecordedOrder, sha256: string): string {
+function compareWeights({ weights }: RecordedOrder, sha256: string): string {
   if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
   if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
   throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
 }
 
 /** Evaluations, or none once the run is interrupted: those under way end with the run. */
-async function unlessInterrupted(
+async function evaluateUnlessInterrupted(
   interrupt: AbortSignal,
   evaluate: () => Promise<EvaluationSummary[]>,
 ): Promise<EvaluationSummary[]> {
@@ -392,9 +392,7 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     policy: { ...request.config.policy, kind: 'random' },
     trace: { ...request.config.trace, everyGroups: 0 },
   };
-  const progress = new EvaluationProgress(
-    nowAndThen(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)),
-  );
+  const progress = new EvaluationProgress(throttle(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)));
   const run = await startRun({
     config,
     dir: request.dir,
@@ -402,7 +400,7 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: request.onNotice,
-    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
+    onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
   });
   try {
     const summaries = await evaluateRun(run, config, ['sampled'], progress);

@@ -9,7 +9,7 @@ import { checkRunConfig } from '../config/load.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { resolvedEnvId, worldUrl } from './find-world.ts';
+import { resolveEnvId, worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
 export interface WorkOptions {
@@ -107,5 +107,5 @@ function configOf({ config: theirs, identity }: Announcement, { run, env, model 
     throw new UserError('BAD_ARGUMENT', `run '${run}' has no policy behind a server; leave --model out`);
   }
   const found = model === undefined ? config : { ...config, policy: { ...config.policy, path: resolve(model) } };
-  return own ? { ...found, env: { ...config.env, id: resolvedEnvId(env!, process.cwd()) } } : found;
+  return own ? { ...found, env: { ...config.env, id: resolveEnvId(env!, process.cwd()) } } : found;
 }

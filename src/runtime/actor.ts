@@ -82,7 +82,7 @@ export interface Context<M extends Message> {
   /** System for spawning: its actors become children (`<path>/<name>`) and end with this incarnation. */
   readonly system: ScopedSystem;
   /** Sends `message` to this actor in `ms`, past a full mailbox too. @returns cancels it */
-  after(ms: number, message: M): () => void;
+  sendAfter(ms: number, message: M): () => void;
   /** Sleeps for `ms`. A handler that waits must wait by this, so that serial mode knows of it. */
   sleep(ms: number): Promise<void>;
   reply<R>(to: ReplyTo<R>, value: R, transfer?: readonly ArrayBuffer[]): void;

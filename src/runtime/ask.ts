@@ -46,7 +46,7 @@ export class AskTable {
   ): Promise<R> {
     const at = this.#clock.now();
     return new Promise<R>((resolve, reject) => {
-      const cancel = this.#clock.after(deadlineMs, async () => {
+      const cancel = this.#clock.setTimer(deadlineMs, async () => {
         const error = await timedOut(this.#clock.now() - at);
         this.#pending.delete(id);
         reject(error);

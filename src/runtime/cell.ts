@@ -7,7 +7,7 @@ import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './a
 import type { Runnable } from './dispatcher.ts';
 import { type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
-import { Owed } from './owed.ts';
+import { PendingAsks } from './owed.ts';
 import type { SystemPort } from './port.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
@@ -19,7 +19,7 @@ export interface Executor {
   accepts(control: boolean): boolean;
   deliver(envelope: Envelope): void;
   /** Messages delivered and not yet handled, oldest first. */
-  unhandled(): readonly Envelope[];
+  listUnhandled(): readonly Envelope[];
   /** Lets the running handler end, then ends. Resolves when it has. */
   stop(reason: StopReason): Promise<void>;
   /**
@@ -54,7 +54,7 @@ export class ActorCell implements Child, Runnable {
   handled = 0;
   busyMs = 0;
   incarnation = 0;
-  readonly owed = new Owed();
+  readonly pendingAsks = new PendingAsks();
   readonly #port: SystemPort;
   readonly #launch: Launch;
   readonly #control: ReadonlySet<string>;
@@ -111,7 +111,7 @@ export class ActorCell implements Child, Runnable {
     else {
       const offered = this.mailbox.offer(envelope);
       if (offered instanceof Promise) waiting = this.#port.dispatcher.wait(offered);
-      else if (offered) for (const one of offered.dropped) this.#dropped(one);
+      else if (offered) for (const one of offered.dropped) this.#reportDropped(one);
     }
     this.#port.dispatcher.wake(this);
     return waiting;
@@ -123,7 +123,7 @@ export class ActorCell implements Child, Runnable {
     if (this.#executor!.placement === 'local') {
       this.#port.record?.(this.path, { type: envelope.message.type, self: envelope.self === true });
     }
-    if (envelope.ask) this.owed.add(envelope.ask, this.#port.clock.now());
+    if (envelope.ask) this.pendingAsks.add(envelope.ask, this.#port.clock.now());
     this.onBegin?.(this, envelope);
     this.#executor!.deliver(envelope);
   }
@@ -133,12 +133,12 @@ export class ActorCell implements Child, Runnable {
     const { replay } = this.#port;
     const next = replay?.next(this.path);
     if (!next) return replay ? undefined : this.mailbox.shift();
-    replay!.took(this.path);
+    replay!.countTaken(this.path);
     return this.mailbox.take(({ message }) => message.type === next.type);
   }
 
   /** Records that the executor has handled `count` messages. */
-  progressed(executor: Executor, count: number, busyMs: number): void {
+  recordProgress(executor: Executor, count: number, busyMs: number): void {
     this.handled += count;
     this.busyMs += busyMs;
     if (executor === this.#executor) this.#port.dispatcher.wake(this);
@@ -147,13 +147,13 @@ export class ActorCell implements Child, Runnable {
   /**
    * Handles the end of an incarnation that broke or stopped itself. Messages it had not begun go back into the mailbox.
    */
-  ended(executor: Executor, reason: StopReason, unbegun: readonly Envelope[] = []): void {
+  handleEnded(executor: Executor, reason: StopReason, unbegun: readonly Envelope[] = []): void {
     if (executor !== this.#executor || this.state === 'stopping') return;
     this.#executor = undefined;
     this.state = 'down';
     this.#putBack(unbegun);
-    this.#afterEnd(reason, wantsRestart(this.restart, reason));
-    this.supervisor.exited(this, reason);
+    this.#handleEnd(reason, wantsRestart(this.restart, reason));
+    this.supervisor.handleExited(this, reason);
   }
 
   async start(): Promise<void> {
@@ -162,7 +162,7 @@ export class ActorCell implements Child, Runnable {
     const gaveUp = new AbortController();
     try {
       const launched = this.#launch(this, ++this.incarnation, gaveUp.signal);
-      const executor = await this.#within(launched, startMs);
+      const executor = await this.#awaitWithin(launched, startMs);
       if (!executor || this.state !== 'starting') {
         gaveUp.abort();
         void launched.then((late) => late.kill()).catch(() => {});
@@ -187,23 +187,23 @@ export class ActorCell implements Child, Runnable {
     }
     this.state = 'stopping';
     let end = reason;
-    const done = await this.#within(
+    const done = await this.#awaitWithin(
       executor.stop(reason).then(() => true),
       this.#stalled ? 0 : this.shutdownMs, // known not to come back: no use in waiting
     );
     if (!done) {
-      if (this.options.killable === false) this.#refusedToStop(executor);
+      if (this.options.killable === false) this.#handleRefusedToStop(executor);
       const gone = executor.kill();
-      if (gone) await this.#within(gone, LET_GO_MS);
+      if (gone) await this.#awaitWithin(gone, LET_GO_MS);
       end = { kind: 'killed' };
     }
     this.#executor = undefined;
     this.state = 'down';
     // After a kill it is unknown which messages had been begun: at most once means none of them again.
-    const left = executor.unhandled();
+    const left = executor.listUnhandled();
     if (done) this.#putBack(left);
     else for (const envelope of left) this.#port.deadLetter(this.path, envelope, 'killed with its actor');
-    this.#afterEnd(end, false);
+    this.#handleEnd(end, false);
   }
 
   ping(): void {
@@ -221,8 +221,9 @@ export class ActorCell implements Child, Runnable {
     }
     executor.kill();
     // At most once: what may have been begun is not given to the next one.
-    for (const envelope of executor.unhandled()) this.#port.deadLetter(this.path, envelope, 'killed with its actor');
-    this.ended(executor, { kind: 'crashed', error });
+    for (const envelope of executor.listUnhandled())
+      this.#port.deadLetter(this.path, envelope, 'killed with its actor');
+    this.handleEnded(executor, { kind: 'crashed', error });
   }
 
   finish(reason: StopReason): void {
@@ -231,14 +232,14 @@ export class ActorCell implements Child, Runnable {
     for (const envelope of this.mailbox.drain()) {
       this.#port.deadLetter(this.path, envelope, 'the actor has stopped');
     }
-    this.#rejectOwed(reason);
+    this.#rejectPending(reason);
     this.#port.emit({ type: 'stopped', path: this.path, reason, final: true });
     this.#port.forget(this, reason);
   }
 
   stats(): ActorStats {
     const executor = this.#executor;
-    const inHand = executor?.unhandled() ?? [];
+    const inHand = executor?.listUnhandled() ?? [];
     const oldest = inHand[0] ?? this.mailbox.peek();
     return {
       path: this.path,
@@ -256,31 +257,31 @@ export class ActorCell implements Child, Runnable {
   }
 
   #putBack(envelopes: readonly Envelope[]): void {
-    for (const { ask } of envelopes) if (ask) this.owed.settle(ask);
+    for (const { ask } of envelopes) if (ask) this.pendingAsks.settle(ask);
     this.mailbox.unshift(envelopes);
   }
 
-  #afterEnd(reason: StopReason, restarting: boolean): void {
-    this.#rejectOwed(reason);
+  #handleEnd(reason: StopReason, restarting: boolean): void {
+    this.#rejectPending(reason);
     this.#port.emit({ type: 'stopped', path: this.path, reason, final: false });
-    if (restarting) this.#port.down({ path: this.path, reason, final: false });
+    if (restarting) this.#port.reportDown({ path: this.path, reason, final: false });
   }
 
-  #rejectOwed(reason: StopReason): void {
+  #rejectPending(reason: StopReason): void {
     const cause = reason.kind === 'crashed' ? `: ${reason.error.message}` : '';
     const error = new LongplayError('ACTOR_STOPPED', `${this.path} ended (${reason.kind}) before it answered${cause}`);
-    for (const ask of this.owed.drain()) this.#port.answer(ask, { ok: false, error: recordError(error) });
+    for (const ask of this.pendingAsks.drain()) this.#port.answer(ask, { ok: false, error: recordError(error) });
   }
 
-  #dropped(envelope: Envelope): void {
+  #reportDropped(envelope: Envelope): void {
     this.#port.emit({ type: 'dropped', path: this.path, message: envelope.message.type });
     if (!envelope.ask) return;
     const error = new LongplayError('MAILBOX_FULL', `${this.path} dropped ${envelope.message.type}: mailbox full`);
     this.#port.answer(envelope.ask, { ok: false, error: recordError(error) });
   }
 
-  #refusedToStop(executor: Executor): void {
-    const oldest = executor.unhandled()[0];
+  #handleRefusedToStop(executor: Executor): void {
+    const oldest = executor.listUnhandled()[0];
     const what = oldest
       ? `its handler of ${oldest.message.type} has run for ${Math.round(this.#port.clock.now() - oldest.at)} ms`
       : 'no handler is known to run';
@@ -289,9 +290,9 @@ export class ActorCell implements Child, Runnable {
   }
 
   /** Awaits `work`, or gives undefined after `ms`. */
-  #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+  #awaitWithin<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
-      const cancel = this.#port.clock.after(ms, () => resolve(undefined));
+      const cancel = this.#port.clock.setTimer(ms, () => resolve(undefined));
       work.then(
         (value) => {
           cancel();

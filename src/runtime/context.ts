@@ -35,9 +35,9 @@ export function actorContext<M extends Message>(
     clock,
     rng: Rng.fromSeed(seedFrom(port.seed, path, incarnation)),
     system: children,
-    after(ms, message) {
+    sendAfter(ms, message) {
       if (life.dead) return () => {};
-      const cancel = clock.after(ms, () => {
+      const cancel = clock.setTimer(ms, () => {
         life.cleanups.delete(cancel);
         toSelf(message);
       });
@@ -47,13 +47,13 @@ export function actorContext<M extends Message>(
         cancel();
       };
     },
-    sleep: (ms) => dispatcher.wait(new Promise((resolve) => void clock.after(ms, resolve))),
+    sleep: (ms) => dispatcher.wait(new Promise((resolve) => void clock.setTimer(ms, resolve))),
     reply(to, value, transfer) {
-      cell.owed.settle(to);
+      cell.pendingAsks.settle(to);
       port.answer(to, { ok: true, value }, transfer);
     },
     replyError(to, error) {
-      cell.owed.settle(to);
+      cell.pendingAsks.settle(to);
       port.answer(to, { ok: false, error: recordError(error) });
     },
     ask: (ref, make, options) => port.ask(path, ref, make, options),

@@ -37,7 +37,7 @@ export class Credits {
   }
 
   /** Counts a credit to return; they are sent together at the end of the turn. */
-  took(path: string, from: Link): void {
+  countTaken(path: string, from: Link): void {
     if (this.#taken.size === 0) setImmediate(() => this.#giveBack());
     let counts = this.#taken.get(from);
     if (!counts) this.#taken.set(from, (counts = new Map()));

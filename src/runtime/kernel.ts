@@ -103,8 +103,8 @@ export class Kernel implements SystemPort {
     this.router.deadLetter(path, envelope, why);
   }
 
-  unhandled(path: string, envelope: Envelope): void {
-    this.router.unhandled(path, envelope);
+  reportUnhandled(path: string, envelope: Envelope): void {
+    this.router.reportUnhandled(path, envelope);
   }
 
   waitingFor(path: string): readonly string[] {
@@ -123,7 +123,7 @@ export class Kernel implements SystemPort {
     return () => watchers.delete(told);
   }
 
-  down(down: Down): void {
+  reportDown(down: Down): void {
     const watchers = this.#watchers.get(down.path);
     if (down.final) this.#watchers.delete(down.path);
     for (const told of watchers ?? []) told(down);
@@ -131,6 +131,6 @@ export class Kernel implements SystemPort {
 
   forget(cell: { readonly path: string }, reason: StopReason): void {
     if (this.router.cells.get(cell.path) === cell) this.router.cells.delete(cell.path);
-    this.down({ path: cell.path, reason, final: true });
+    this.reportDown({ path: cell.path, reason, final: true });
   }
 }

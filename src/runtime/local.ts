@@ -66,7 +66,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     return this.#current ? this.#port.clock.now() - this.#began : 0;
   }
 
-  unhandled(): readonly Envelope[] {
+  listUnhandled(): readonly Envelope[] {
     return this.#current ? [this.#current] : [];
   }
 
@@ -75,9 +75,9 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     const handlers = this.behavior!.handlers as Readonly<Record<string, unknown>>;
     const handler = handlers[message.type];
     if (typeof handler !== 'function') {
-      this.#port.unhandled(this.cell.path, envelope);
+      this.#port.reportUnhandled(this.cell.path, envelope);
       this.cell.onHandled?.(this.cell, envelope, 0);
-      this.cell.progressed(this, 1, 0);
+      this.cell.recordProgress(this, 1, 0);
       return;
     }
     this.#current = envelope;
@@ -134,7 +134,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     const { clock } = this.#port;
     const busyMs = clock.now() - began;
     this.cell.onHandled?.(this.cell, envelope, busyMs);
-    this.cell.progressed(this, 1, busyMs);
+    this.cell.recordProgress(this, 1, busyMs);
     if (this.#idle) this.#idle();
     else if (this.#wantsStop) this.#endIfWished();
   }
@@ -149,13 +149,13 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
       return;
     }
     const reason: StopReason = { kind: 'crashed', error: toError(thrown) };
-    void this.#end(reason).then(() => this.cell.ended(this, reason));
+    void this.#end(reason).then(() => this.cell.handleEnded(this, reason));
   }
 
   #endIfWished(): void {
     if (this.#dead || this.#current) return;
     const reason: StopReason = { kind: 'normal' };
-    void this.#end(reason).then(() => this.cell.ended(this, reason));
+    void this.#end(reason).then(() => this.cell.handleEnded(this, reason));
   }
 
   async #end(reason: StopReason): Promise<void> {

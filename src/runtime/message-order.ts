@@ -33,7 +33,7 @@ export class OrderPlayer {
     return this.#orders.get(path)?.[this.#at.get(path) ?? 0];
   }
 
-  took(path: string): void {
+  countTaken(path: string): void {
     this.#at.set(path, (this.#at.get(path) ?? 0) + 1);
   }
 
@@ -44,7 +44,7 @@ export class OrderPlayer {
   skipTick(): boolean {
     for (const path of this.#orders.keys()) {
       if (!this.next(path)?.self) continue;
-      this.took(path);
+      this.countTaken(path);
       this.skipped++;
       return true;
     }

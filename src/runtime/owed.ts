@@ -4,7 +4,7 @@ import type { Address, AskTag } from './envelope.ts';
 /** Asks up to which none is looked at for having expired. */
 const FEW = 256;
 
-export class Owed {
+export class PendingAsks {
   readonly #asks = new Map<string, AskTag & { readonly expires: number }>();
   #limit = FEW;
 

@@ -30,11 +30,11 @@ export interface SystemPort {
   /** Reports a dead letter; its ask, if it is one, is answered with the reason. */
   deadLetter(path: string, envelope: Envelope, why: string): void;
   /** Reports a message that the actor has no handler for. */
-  unhandled(path: string, envelope: Envelope): void;
+  reportUnhandled(path: string, envelope: Envelope): void;
   /** Calls `told` whenever an incarnation at `path` ends. @returns ends the watch */
   watch(path: string, told: (down: Down) => void): () => void;
   /** Tells the watchers of an address. */
-  down(down: Down): void;
+  reportDown(down: Down): void;
   /** Gives up the address of a cell: no incarnation will follow. */
   forget(cell: { readonly path: string }, reason: StopReason): void;
   /** Paths that the actor has asked and not heard from. */

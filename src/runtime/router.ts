@@ -67,12 +67,12 @@ export class Router {
     if (windowed) return; // the main thread still holds it
     this.#port.emit({ type: 'dead-letter', path, message: message.type, why });
     if (!ask) return;
-    this.cells.get(path)?.owed.settle(ask);
+    this.cells.get(path)?.pendingAsks.settle(ask);
     const error = new LongplayError('ACTOR_STOPPED', `${message.type} did not reach ${path}: ${why}`);
     this.answer(ask, { ok: false, error: recordError(error) });
   }
 
-  unhandled(path: string, { message, ask }: Envelope): void {
+  reportUnhandled(path: string, { message, ask }: Envelope): void {
     this.#port.emit({ type: 'unhandled', path, message: message.type });
     if (!ask) return;
     const error = new LongplayError('BAD_ARGUMENT', `${path} has no handler for ${message.type}`);
@@ -108,7 +108,7 @@ export class Router {
       case 'answer':
         // The proxy of a thread's actor no longer owes what its thread has answered.
         for (const [path, link] of this.#links) {
-          if (link === from) this.cells.get(path)?.owed.settle(frame[1]);
+          if (link === from) this.cells.get(path)?.pendingAsks.settle(frame[1]);
         }
         this.answer(frame[1], frame[2]);
         break;
@@ -119,7 +119,7 @@ export class Router {
         this.#port.watch(frame[1], (down) => from.post(['down', plainDown(down)]));
         break;
       case 'down':
-        this.#port.down(frame[1]);
+        this.#port.reportDown(frame[1]);
         break;
       case 'chain': {
         const [, id, wait, waitedMs] = frame;
@@ -127,7 +127,7 @@ export class Router {
         break;
       }
       case 'chained':
-        this.waits.chained(frame[1], reviveError(frame[2]));
+        this.waits.handleChained(frame[1], reviveError(frame[2]));
         break;
       case 'event':
         // The life of the thread's own actor is told by its proxy.
@@ -159,11 +159,11 @@ export class Router {
     if (ask) this.waits.note(path, message, ask);
     try {
       const waiting = this.send(path, message, undefined, ask);
-      if (waiting) void waiting.then(() => this.#credits.took(path, from));
-      else this.#credits.took(path, from);
+      if (waiting) void waiting.then(() => this.#credits.countTaken(path, from));
+      else this.#credits.countTaken(path, from);
     } catch (thrown) {
       this.deadLetter(path, { message, ask, transfer: undefined, at: 0 }, toError(thrown).message);
-      this.#credits.took(path, from);
+      this.#credits.countTaken(path, from);
     }
   }
 }

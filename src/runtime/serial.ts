@@ -119,7 +119,7 @@ export class SerialDispatcher implements Dispatcher {
   async drive<T>(until?: Promise<T>): Promise<T | undefined> {
     let driver!: Driver;
     const ended = new Promise<undefined>((resolve, reject) => {
-      const idle = () => (until ? reject(stalled()) : resolve(undefined));
+      const idle = () => (until ? reject(createStalledError()) : resolve(undefined));
       driver = { idle, fail: reject };
     });
     this.#driving.add(driver);
@@ -215,6 +215,6 @@ function macrotask(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function stalled(): LongplayError {
+function createStalledError(): LongplayError {
   return new LongplayError('STALLED', 'nothing is left to do, and what was waited for has not come');
 }

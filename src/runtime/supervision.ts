@@ -28,7 +28,7 @@ export function isHopeless(error: Error): boolean {
  * @param count children in start order
  * @returns indices in start order; stop them in reverse
  */
-export function affected(strategy: Strategy, count: number, index: number): number[] {
+export function listAffected(strategy: Strategy, count: number, index: number): number[] {
   if (strategy === 'one_for_one') return [index];
   const first = strategy === 'one_for_all' ? 0 : index;
   return Array.from({ length: count - first }, (_, i) => first + i);

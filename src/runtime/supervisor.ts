@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
 import type { Restart, StopReason, SupervisorOptions, SupervisorRef, SystemEvent } from './actor.ts';
-import { admitRestart, affected, backoffMs, defaultSupervision, isHopeless, wantsRestart } from './supervision.ts';
+import { admitRestart, backoffMs, defaultSupervision, isHopeless, listAffected, wantsRestart } from './supervision.ts';
 
 /** Child of a supervisor: an actor or another supervisor. */
 export interface Child {
@@ -65,7 +65,7 @@ export class Supervisor implements Child, SupervisorRef {
   }
 
   /** Handles the report of a child whose incarnation has ended by itself. */
-  exited(child: Child, reason: StopReason): void {
+  handleExited(child: Child, reason: StopReason): void {
     this.#tail = this.#tail.then(() => this.#handleExit(child, reason));
   }
 
@@ -107,9 +107,9 @@ export class Supervisor implements Child, SupervisorRef {
       }
       if (why.kind === 'crashed' && isHopeless(why.error)) return this.#giveUp(why.error);
       const recent = admitRestart(this.#restarts, this.#around.clock.now(), intensity, periodMs);
-      if (!recent) return this.#giveUp(this.#tooOften(failed, why));
+      if (!recent) return this.#giveUp(this.#createTooOftenError(failed, why));
       this.#restarts = recent;
-      const group = affected(strategy, this.#children.length, index).map((i) => this.#children[i]!);
+      const group = listAffected(strategy, this.#children.length, index).map((i) => this.#children[i]!);
       for (const member of [...group].reverse()) if (member.alive) await member.stop({ kind: 'shutdown' });
       // Temporary children are not brought back with their siblings.
       const again = group.filter((member) => member === failed || member.restart !== 'temporary');
@@ -140,7 +140,7 @@ export class Supervisor implements Child, SupervisorRef {
     return undefined;
   }
 
-  #tooOften(failed: Child, why: StopReason): Error {
+  #createTooOftenError(failed: Child, why: StopReason): Error {
     const { intensity, periodMs } = this.#options;
     const cause = why.kind === 'crashed' ? why.error : undefined;
     return new LongplayError(
@@ -159,7 +159,7 @@ export class Supervisor implements Child, SupervisorRef {
 
   #delay(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#around.clock.after(ms, resolve);
+      const cancel = this.#around.clock.setTimer(ms, resolve);
       this.#endDelay = () => {
         cancel();
         resolve();

@@ -98,7 +98,7 @@ export class System implements ScopedSystem {
 
   supervisor(name: string, options: SupervisorOptions = {}): SupervisorRef {
     const parent = this.#supervisorOf(options.supervisor);
-    const made = this.#supervisorAt(`/${name}`, options, (reason) => parent.exited(made, reason));
+    const made = this.#supervisorAt(`/${name}`, options, (reason) => parent.handleExited(made, reason));
     parent.add(made);
     return made;
   }
@@ -178,7 +178,7 @@ export class System implements ScopedSystem {
   }
 
   #launch<M extends Message>(factory: BehaviorFactory<M>): Launch {
-    return launchLocal(this.kernel, factory, (parent) => this.#scoped(parent));
+    return launchLocal(this.kernel, factory, (parent) => this.#createScoped(parent));
   }
 
   #spawnAt<M extends Message>(path: string, factory: BehaviorFactory<M>, options: SpawnOptions): Promise<ActorRef<M>> {
@@ -215,10 +215,10 @@ export class System implements ScopedSystem {
   }
 
   /** The system as one life of an actor sees it: what it spawns becomes its child. */
-  #scoped(parent: Parent): ScopedSystem {
+  #createScoped(parent: Parent): ScopedSystem {
     const { path } = parent.cell;
     let children: Supervisor | undefined;
-    const owned = (options: SpawnOptions): SpawnOptions => {
+    const adopt = (options: SpawnOptions): SpawnOptions => {
       children ??= this.#childSupervisor(parent);
       return { supervisor: children, ...options };
     };
@@ -227,9 +227,9 @@ export class System implements ScopedSystem {
       clock: this.clock,
       counts: this.counts,
       terminated: this.terminated,
-      spawn: (name, factory, options = {}) => this.#spawnAt(`${path}/${name}`, factory, owned(options)),
+      spawn: (name, factory, options = {}) => this.#spawnAt(`${path}/${name}`, factory, adopt(options)),
       spawnModule: <N extends Message, I>(name: string, module: ModuleSpec<I>, options: SpawnOptions = {}) =>
-        this.#spawnModuleAt<N>(`${path}/${name}`, module, owned(options)),
+        this.#spawnModuleAt<N>(`${path}/${name}`, module, adopt(options)),
       supervisor: (name, options) => this.supervisor(`${path.slice(1)}/${name}`, options),
       resolve: (other) => this.resolve(other),
       ask: (ref, make, options) => this.kernel.ask(path, ref, make, options),

@@ -73,7 +73,7 @@ async function start(): Promise<void> {
       },
     };
     const factory = module.default(data.init);
-    root = await system.spawnRoot(factory, data.incarnation, options, hooks, (reason) => ended(reason, lane));
+    root = await system.spawnRoot(factory, data.incarnation, options, hooks, (reason) => reportEnded(reason, lane));
     outbox.post(['ready']);
   } catch (thrown) {
     outbox.post(['failed', recordError(thrown)]);
@@ -82,7 +82,7 @@ async function start(): Promise<void> {
 }
 
 /** Reports that the actor ended by itself. */
-async function ended(reason: StopReason, lane: Lane | undefined): Promise<void> {
+async function reportEnded(reason: StopReason, lane: Lane | undefined): Promise<void> {
   // The acknowledgements first: what is left unacknowledged had not been begun.
   outbox.flush();
   outbox.post(reason.kind === 'crashed' ? ['crashed', lane, recordError(reason.error)] : ['ended']);

@@ -78,7 +78,7 @@ class ThreadExecutor implements Executor, Link {
   readonly #worker: Worker;
   readonly #busy = busyMemory();
   /** Busy time that the cell was told. */
-  #told = 0;
+  #reportedMs = 0;
   readonly #outbox: Outbox;
   readonly #window: number;
   /** Data messages delivered and not acknowledged. */
@@ -147,7 +147,7 @@ class ThreadExecutor implements Executor, Link {
   }
 
   get busyMs(): number {
-    return Math.max(0, busyMsOf(this.#busy) - this.#told);
+    return Math.max(0, busyMsOf(this.#busy) - this.#reportedMs);
   }
 
   get silentMs(): number {
@@ -160,7 +160,7 @@ class ThreadExecutor implements Executor, Link {
     this.#outbox.post(['ping']);
   }
 
-  unhandled(): readonly Envelope[] {
+  listUnhandled(): readonly Envelope[] {
     return [...this.#control.items(), ...this.#data.items()];
   }
 
@@ -185,10 +185,10 @@ class ThreadExecutor implements Executor, Link {
       case 'handled': {
         const [, data, control] = frame;
         const busyMs = this.busyMs;
-        this.#told += busyMs;
+        this.#reportedMs += busyMs;
         for (let i = 0; i < data; i++) this.#data.shift();
         for (let i = 0; i < control; i++) this.#control.shift();
-        this.#cell.progressed(this, data + control, busyMs);
+        this.#cell.recordProgress(this, data + control, busyMs);
         return;
       }
       case 'begun':
@@ -223,7 +223,7 @@ class ThreadExecutor implements Executor, Link {
   #ending(end: StopReason): void {
     this.#end = end;
     if (this.#cell.options.killable === false) return;
-    const cancel = this.#port.clock.after(this.#cell.shutdownMs, () => this.kill());
+    const cancel = this.#port.clock.setTimer(this.#cell.shutdownMs, () => this.kill());
     void this.#exited.then(cancel);
   }
 
@@ -233,12 +233,12 @@ class ThreadExecutor implements Executor, Link {
     this.#started?.reject(error);
     if (this.#end) {
       // Everything before the end was acknowledged, so what is left had not been begun.
-      this.#cell.ended(this, this.#end, this.unhandled());
+      this.#cell.handleEnded(this, this.#end, this.listUnhandled());
     } else if (!this.#stopping) {
-      for (const envelope of this.unhandled()) {
+      for (const envelope of this.listUnhandled()) {
         this.#router.deadLetter(this.#cell.path, envelope, 'lost with its thread');
       }
-      this.#cell.ended(this, { kind: 'crashed', error });
+      this.#cell.handleEnded(this, { kind: 'crashed', error });
     }
   }
 

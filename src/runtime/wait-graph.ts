@@ -63,7 +63,7 @@ export class WaitGraph {
     if (!this.#uplink) return this.timeoutHere(whole, waitedMs);
     this.#uplink.post(['chain', id, whole, waitedMs]);
     return new Promise<Error>((resolve) => {
-      const cancel = this.#clock.after(CHAIN_MS, () => resolve(this.timeoutHere(whole, waitedMs)));
+      const cancel = this.#clock.setTimer(CHAIN_MS, () => resolve(this.timeoutHere(whole, waitedMs)));
       this.#chains.set(id, (error) => {
         cancel();
         resolve(error);
@@ -72,7 +72,7 @@ export class WaitGraph {
   }
 
   /** Takes the main thread's answer to `timeout`. */
-  chained(id: number, error: Error): void {
+  handleChained(id: number, error: Error): void {
     this.#chains.get(id)?.(error);
   }
 

@@ -70,7 +70,7 @@ export function look(
 
 /** Number of looks per `stallMs`; there is at least one a second. */
 const LOOKS = 4;
-const MOST_MS = 1000;
+const MAX_MS = 1000;
 /** Milliseconds between two reports of lag. */
 const LAG_QUIET_MS = 10_000;
 
@@ -78,14 +78,14 @@ const LAG_QUIET_MS = 10_000;
 export function startWatchdog(system: ActorSystem, options: WatchdogOptions): () => void {
   if (system.mode === 'serial') return () => {};
   const { stallMs = STALL_MS, lagMs = LAG_MS, clock = backgroundClock } = options;
-  const everyMs = Math.max(5, Math.min(MOST_MS, stallMs / LOOKS));
+  const everyMs = Math.max(5, Math.min(MAX_MS, stallMs / LOOKS));
   let lookedAt = clock.now();
   let laggedAt = Number.NEGATIVE_INFINITY;
   let seen: ReadonlyMap<string, Seen> = new Map();
   let progress = -1;
   let quietSince = lookedAt;
   const lookNow = (): void => {
-    cancel = clock.after(everyMs, lookNow);
+    cancel = clock.setTimer(everyMs, lookNow);
     const now = clock.now();
     const late = now - lookedAt - everyMs;
     lookedAt = now;
@@ -119,7 +119,7 @@ export function startWatchdog(system: ActorSystem, options: WatchdogOptions): ()
       system.breakOff('/', text);
     }
   };
-  let cancel = clock.after(everyMs, lookNow);
+  let cancel = clock.setTimer(everyMs, lookNow);
   return () => cancel();
 }
 

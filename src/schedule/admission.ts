@@ -79,7 +79,7 @@ export function lagOf(trajectory: Trajectory, version: number): number | undefin
  * 0 ≤ lag ≤ maxLag for each.
  * A decision from the future (its weights were rolled back) belongs to a policy that no longer exists.
  */
-export function withinLag(trajectory: Trajectory, version: number, maxLag: number): boolean {
+export function isWithinLag(trajectory: Trajectory, version: number, maxLag: number): boolean {
   for (const { decision } of trajectory.turns) {
     if (!decision) continue;
     for (const run of versionRuns(decision)) {
@@ -91,7 +91,7 @@ export function withinLag(trajectory: Trajectory, version: number, maxLag: numbe
 
 /** `withinLag` for all of a group: a group is trained whole or not at all, or its baseline would change. */
 export function groupWithinLag(group: Group, version: number, maxLag: number): boolean {
-  return group.trajectories.every((trajectory) => withinLag(trajectory, version, maxLag));
+  return group.trajectories.every((trajectory) => isWithinLag(trajectory, version, maxLag));
 }
 
 /**

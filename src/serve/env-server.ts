@@ -127,7 +127,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   let cancel = () => {};
   const sweep = () => {
     for (const one of counted) expired += one.sweep(now());
-    cancel = clock.after(Math.min(SWEEP_MS, (options.idleMs ?? SWEEP_MS) / 2), sweep);
+    cancel = clock.setTimer(Math.min(SWEEP_MS, (options.idleMs ?? SWEEP_MS) / 2), sweep);
   };
   sweep();
   const listening = server;

@@ -26,7 +26,7 @@ export interface AnswerHead {
 
 export function completionBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...headed(head, 'text_completion'),
+    ...addHead(head, 'text_completion'),
     choices: answers.map((answered, index) => ({
       index,
       text: (answered.echo ?? '') + answered.text,
@@ -40,7 +40,7 @@ export function completionBody(head: AnswerHead, answers: readonly Answered[], l
 
 export function chatBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...headed(head, 'chat.completion'),
+    ...addHead(head, 'chat.completion'),
     choices: answers.map((answered, index) => ({
       index,
       message: { role: 'assistant', content: answered.text, refusal: null },
@@ -62,7 +62,7 @@ export function completionChunks(
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = headed(head, 'text_completion');
+  const top = addHead(head, 'text_completion');
   const chunks: object[] = [];
   for (const [index, { pieces, finish, echo }] of answers.entries()) {
     let offset = 0;
@@ -85,7 +85,7 @@ export function chatChunks(
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = headed(head, 'chat.completion.chunk');
+  const top = addHead(head, 'chat.completion.chunk');
   const chunks: object[] = [];
   for (const [index, { pieces, finish }] of answers.entries()) {
     const chunk = (delta: object, reason: string | null, told: object | null) =>
@@ -98,7 +98,7 @@ export function chatChunks(
   return chunks;
 }
 
-function headed({ id, model, created }: AnswerHead, object: string) {
+function addHead({ id, model, created }: AnswerHead, object: string) {
   return { id, object, created, model };
 }
 

@@ -151,7 +151,7 @@ export interface Listed {
 }
 
 /** Reads what may be answered. @returns undefined where anything may be @throws {RefusedRequest} */
-export function listedAnswers(body: CommonRequest): Listed | undefined {
+export function listAnswers(body: CommonRequest): Listed | undefined {
   const values = body.guided_choice ?? body.structured_outputs?.choice;
   const format = body.response_format;
   if (!format || format.type === 'text') return values ? { values, texts: values } : undefined;

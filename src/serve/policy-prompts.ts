@@ -16,7 +16,7 @@ import type { WorldPrompt } from '../core/prompt.ts';
 import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
 import type { Codec } from '../reading/codec.ts';
-import { type RenderedPrompt, renderedPrompt } from '../reading/outside.ts';
+import { type RenderedPrompt, renderPrompt } from '../reading/outside.ts';
 import { RefusedRequest } from './openai-requests.ts';
 
 /** Extension of a token prompt: what the codec knows of it beside the ids. */
@@ -75,7 +75,7 @@ export function readTokens(
 /** Reads plain text, as it stands. @throws {RefusedRequest} */
 export function readText(text: string, codec: Codec): RenderedPrompt {
   try {
-    return renderedPrompt(codec.openText(text), []);
+    return renderPrompt(codec.openText(text), []);
   } catch (thrown) {
     throw unreadable('prompt', thrown);
   }
@@ -94,7 +94,7 @@ export function readConversation(
   if (codec.openMessages) {
     if (messages.at(-1)?.role !== 'user') throw new RefusedRequest('messages', 'expected the last one from the user');
     try {
-      return renderedPrompt(codec.openMessages(messages), []);
+      return renderPrompt(codec.openMessages(messages), []);
     } catch (thrown) {
       throw unreadable('messages', thrown);
     }
@@ -108,7 +108,7 @@ export function readConversation(
     turns.forEach(({ action, observation }, t) => {
       transcript.observe(action, { observation, ...(t === turns.length - 1 ? listed : nothing) });
     });
-    return renderedPrompt(transcript, actions);
+    return renderPrompt(transcript, actions);
   } catch (thrown) {
     throw unreadable('messages', thrown, 'the policy cannot read this world from them: ');
   }

@@ -35,7 +35,7 @@ import {
   chatRequest,
   completionRequest,
   type Listed,
-  listedAnswers,
+  listAnswers,
   parseRequest,
   promptsOf,
   RefusedRequest,
@@ -145,12 +145,12 @@ class Completions {
   }
 
   async #complete(request: HttpRequest): Promise<HttpAnswer> {
-    const body = this.#parsed(completionRequest, request);
+    const body = this.#parseBody(completionRequest, request);
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
     if (body.echo && withLogprobs) {
       throw new RefusedRequest('echo', 'not with logprobs: a prompt has no log-probabilities here');
     }
-    const listed = this.#listed(body);
+    const listed = this.#readListed(body);
     const actions = listed?.values ?? [];
     const { codec } = this.#model;
     // All are read before one is decided, so that a request is refused whole; others are answered in between.
@@ -177,13 +177,13 @@ class Completions {
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = this.#parsed(chatRequest, request);
+    const body = this.#parseBody(chatRequest, request);
     const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
       content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
     }));
-    const listed = this.#listed(body);
+    const listed = this.#readListed(body);
     const actions = (listed?.values ?? []).map((choice) => actionIn(choice, world));
     if (codec.openMessages) this.#short(messages.map(({ content }) => content).join('\n'), 'messages');
     const read = readConversation(messages, actions, codec, world);
@@ -203,7 +203,7 @@ class Completions {
   }
 
   /** Parsed body of a request for this model. @throws {RefusedRequest} */
-  #parsed<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
+  #parseBody<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
     const { name, maxPositions, codec } = this.#model;
     const parsed = parseRequest(schema, body, (raw) => refuseLong(raw, maxPositions, codec));
     if (parsed.model !== undefined && parsed.model !== name) throw this.unknownModel(parsed.model);
@@ -211,11 +211,11 @@ class Completions {
   }
 
   /** Answers to choose among. @returns undefined where anything may be written @throws {RefusedRequest} */
-  #listed(body: CommonRequest): Listed | undefined {
+  #readListed(body: CommonRequest): Listed | undefined {
     if (typeof body.top_p === 'number' && body.top_p !== 1) {
       throw new RefusedRequest('top_p', 'only 1: log-probabilities are of the whole distribution');
     }
-    const listed = listedAnswers(body);
+    const listed = listAnswers(body);
     if (!listed && this.#model.decoder === 'choice') {
       const how = 'send the list, or an enum as response_format';
       throw new RefusedRequest('guided_choice', `this policy chooses among listed actions: ${how}`);
@@ -231,7 +231,7 @@ class Completions {
   }
 
   /** Tokens of an answer at most. */
-  #mostTokens({ max_tokens }: CommonRequest): number {
+  #readMaxTokens({ max_tokens }: CommonRequest): number {
     const { maxTokens } = this.#model;
     return Math.min(maxTokens, max_tokens ?? maxTokens);
   }
@@ -239,7 +239,7 @@ class Completions {
   /** @throws {RefusedRequest} for a prompt that leaves no room for its answer */
   #refuseUnfit(body: CommonRequest, { prompt, after }: RenderedPrompt): void {
     const { maxPositions, decoder } = this.#model;
-    const length = prompt.length + after.length + (decoder === 'tokens' ? this.#mostTokens(body) : 0);
+    const length = prompt.length + after.length + (decoder === 'tokens' ? this.#readMaxTokens(body) : 0);
     if (length <= maxPositions) return;
     throw new RefusedRequest(
       null,
@@ -257,7 +257,7 @@ class Completions {
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
     const { codec } = this.#model;
-    const most = this.#mostTokens(body);
+    const most = this.#readMaxTokens(body);
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
     const given = { ...read, maxTokens: most };
@@ -267,7 +267,7 @@ class Completions {
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return answeredOf(acted, { actions, shown }, stops, codec, {
+      return collectAnswers(acted, { actions, shown }, stops, codec, {
         promptTokens: i === 0 ? read.prompt.length + read.after.length : 0,
         tokenIds: body.return_token_ids === true,
         byToken: withLogprobs || body.stream === true,
@@ -277,7 +277,7 @@ class Completions {
   }
 }
 
-function answeredOf(
+function collectAnswers(
   { action, decision, response }: Acted,
   { actions, shown }: { readonly actions: readonly string[]; readonly shown: readonly string[] },
   stops: readonly string[],

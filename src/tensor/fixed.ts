@@ -62,7 +62,7 @@ const fixedOp: OpDefinition<FixedAttrs> = {
  * Makes a fixed tensor, a weight that lies in a file. @throws {ShapeError} if the file's stretch does not fill the
  * shape
  */
-export function fixed(name: string, shape: readonly number[], source: FixedSource): Tensor {
+export function createFixed(name: string, shape: readonly number[], source: FixedSource): Tensor {
   const size = shape.reduce((product, dim) => product * dim, 1);
   const { bytes, expected } =
     source.kind === 'dense'
@@ -75,7 +75,7 @@ export function fixed(name: string, shape: readonly number[], source: FixedSourc
 }
 
 /** Name, shape and source of a tensor made by `fixed`; undefined for any other. */
-export function fixedAttrs(x: Tensor): FixedAttrs | undefined {
+export function readFixedAttrs(x: Tensor): FixedAttrs | undefined {
   return x.definition === fixedOp ? (x.attrs as FixedAttrs) : undefined;
 }
 

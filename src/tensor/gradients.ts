@@ -3,7 +3,7 @@ import { largestOf } from '../core/extremes.ts';
 import { topological } from './graph.ts';
 import { add } from './ops/elementwise.ts';
 import { broadcastTo } from './ops/layout.ts';
-import { after, cutLevel } from './ops/recompute.ts';
+import { cutLevel, delayUntil } from './ops/recompute.ts';
 import { constant, describe, type Tensor } from './tensor.ts';
 
 /**
@@ -25,7 +25,7 @@ export function gradients(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
   for (const node of order) if (node.inputs.some((x) => depends.has(x))) depends.add(node);
 
   const flowing = new Map<Tensor, Tensor>([[loss, constant(1)]]);
-  const again = recomputed(order);
+  const again = recomputeStretches(order);
   for (const node of order.toReversed()) {
     const dy = flowing.get(node);
     if (dy === undefined || node.definition.gradient === undefined || !node.inputs.some((x) => depends.has(x)))
@@ -53,7 +53,7 @@ type Recomputed = (node: Tensor, dy: Tensor) => { readonly y: Tensor; readonly i
  * reaches it, and not before. What depends on the highest cut of all (the loss), or on none, is kept as it is.
  * @param order operands before their users
  */
-function recomputed(order: readonly Tensor[]): Recomputed {
+function recomputeStretches(order: readonly Tensor[]): Recomputed {
   const stretch = new Map<Tensor, number>();
   let highest = 0;
   for (const node of order) {
@@ -71,7 +71,7 @@ function recomputed(order: readonly Tensor[]): Recomputed {
     let made = copies.get(node);
     if (made === undefined) {
       made = cutLevel(node)
-        ? after(node.inputs[0]!, signals.get(at)!)
+        ? delayUntil(node.inputs[0]!, signals.get(at)!)
         : { ...node, inputs: node.inputs.map((x) => copy(x, at)) };
       copies.set(node, made);
     }

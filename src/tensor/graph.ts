@@ -33,7 +33,7 @@ export interface Graph {
 export function defineGraph(outputs: Readonly<Record<string, Tensor>>): Graph {
   const names = Object.keys(outputs);
   if (names.length === 0) throw new LongplayError('BAD_ARGUMENT', 'defineGraph: there must be an output');
-  const canonical = merged(topological(Object.values(outputs)));
+  const canonical = mergeEqualNodes(topological(Object.values(outputs)));
   const nodes = [...new Set(canonical.values())];
   const declared = new Map<string, Tensor>();
   const inputs: ValueInfo[] = [];
@@ -72,7 +72,7 @@ export function defineGraph(outputs: Readonly<Record<string, Tensor>>): Graph {
  * Merges equal nodes: each tensor's representative: of equal tensors (same op, attributes and operands) the first.
  * Inputs stay apart.
  */
-function merged(order: readonly Tensor[]): Map<Tensor, Tensor> {
+function mergeEqualNodes(order: readonly Tensor[]): Map<Tensor, Tensor> {
   const representative = new Map<Tensor, Tensor>();
   const ids = new Map<Tensor, number>();
   const byKey = new Map<string, Tensor>();

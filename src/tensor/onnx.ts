@@ -47,7 +47,7 @@ export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = needed(nameOutputs(emit.emitted, results), graph.outputs);
+  const nodes = filterNeeded(nameOutputs(emit.emitted, results), graph.outputs);
   const used = new Set(nodes.flatMap((node) => node.inputs));
   const bytes = emit.constants.reduce((sum, { data }) => sum + data.byteLength, 0);
   if (bytes > maxBytes) {
@@ -97,7 +97,7 @@ function nameOutputs(nodes: readonly OnnxNode[], results: readonly { name: strin
 }
 
 /** Nodes that an output needs: a weight that is computed with as it is quantised need not be dequantised too. */
-function needed(nodes: readonly OnnxNode[], outputs: readonly ValueInfo[]): OnnxNode[] {
+function filterNeeded(nodes: readonly OnnxNode[], outputs: readonly ValueInfo[]): OnnxNode[] {
   const wanted = new Set(outputs.map(({ name }) => onnxOutputName(name)));
   const kept: OnnxNode[] = [];
   for (const node of nodes.toReversed()) {

@@ -43,7 +43,7 @@ export function terms(dim: Dim): Polynomial {
 
 /** Canonical form of a dimension: `canonical('K*8*G')` is '8*G*K'. */
 export function canonical(dim: Dim): Dim {
-  return typeof dim === 'number' && Number.isSafeInteger(dim) && dim >= 0 ? dim : written(terms(dim));
+  return typeof dim === 'number' && Number.isSafeInteger(dim) && dim >= 0 ? dim : formatPolynomial(terms(dim));
 }
 
 /** Canonical product: `times('G', 8)` is '8*G'. */
@@ -54,21 +54,21 @@ export function times(...dims: Dim[]): Dim {
     for (const [m, c] of terms(dim)) for (const [n, d] of product) accumulate(next, join(m, n), c * d);
     product = next;
   }
-  return written(product);
+  return formatPolynomial(product);
 }
 
 /** Canonical sum: `plus('P', 'T')` is 'P+T'. */
 export function plus(...dims: Dim[]): Dim {
   const sum = new Map<string, number>();
   for (const dim of dims) for (const [m, c] of terms(dim)) accumulate(sum, m, c);
-  return written(sum);
+  return formatPolynomial(sum);
 }
 
 /** Canonical difference: `minus('P+T', 'P')` is 'T'. @throws {ShapeError} if it is a negative number */
 export function minus(a: Dim, b: Dim): Dim {
   const sum = new Map(terms(a));
   for (const [m, c] of terms(b)) accumulate(sum, m, -c);
-  return written(sum);
+  return formatPolynomial(sum);
 }
 
 /** Number of elements of a shape. */
@@ -103,7 +103,7 @@ export function multipleOf(dim: Dim): { readonly symbol: string; readonly multip
   return { symbol: term[0], multiple: term[1] };
 }
 
-export function sameShape(a: Shape, b: Shape): boolean {
+export function equalShapes(a: Shape, b: Shape): boolean {
   return a.length === b.length && a.every((dim, i) => dim === b[i]);
 }
 
@@ -138,7 +138,7 @@ function join(m: string, n: string): string {
  * Writes a polynomial: symbols in alphabetical order, the plain number last, so that equal polynomials are equal
  * strings.
  */
-function written(polynomial: Polynomial): Dim {
+function formatPolynomial(polynomial: Polynomial): Dim {
   const monomials = [...polynomial.keys()].filter((m) => m !== '').sort();
   const rest = polynomial.get('') ?? 0;
   if (monomials.length === 0) {

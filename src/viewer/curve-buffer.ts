@@ -57,7 +57,7 @@ export class CurveBuffer {
     for (const [name, values] of this.#series) {
       this.#series.set(
         name,
-        Array.from({ length: this.#length / 2 }, (_, i) => merged(name, values[2 * i]!, values[2 * i + 1]!)),
+        Array.from({ length: this.#length / 2 }, (_, i) => mergeValues(name, values[2 * i]!, values[2 * i + 1]!)),
       );
     }
     this.#length /= 2;
@@ -65,7 +65,7 @@ export class CurveBuffer {
   }
 }
 
-function merged(name: string, a: number | null, b: number | null): number | null {
+function mergeValues(name: string, a: number | null, b: number | null): number | null {
   if (a === null || b === null) return a ?? b;
   return LAST.has(name) ? b : (a + b) / 2;
 }

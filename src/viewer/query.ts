@@ -31,8 +31,8 @@ export const SORTABLE = [
 export function queryEpisodes(rows: readonly EpisodeRow[], query: EpisodeQuery): EpisodePage {
   const { text = '', offset, limit } = query;
   const digits = /^\d+$/.test(text.trim()) ? Number(text) : undefined;
-  const numbered = (row: EpisodeRow) => row.episode === digits || row.group === digits || row.task === digits;
-  const found = rows.filter((row) => passes(row, query) && (digits === undefined || numbered(row)));
+  const matchesNumber = (row: EpisodeRow) => row.episode === digits || row.group === digits || row.task === digits;
+  const found = rows.filter((row) => passes(row, query) && (digits === undefined || matchesNumber(row)));
   const key = SORTABLE.find((name) => name === query.sort);
   if (key) {
     const sign = query.descending ? -1 : 1;

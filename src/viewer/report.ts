@@ -19,12 +19,12 @@ export async function reportHtml(sources: readonly RunSource[], { episodes }: Re
     runs: sources.map(({ info }) => info),
     curves: sources.map(({ curves }) => curves),
     rows: sources.map(({ rows }) => rows.slice(-MAX_ROWS)),
-    episodes: await Promise.all(sources.map((source) => chosen(source, episodes))),
+    episodes: await Promise.all(sources.map((source) => chooseEpisodes(source, episodes))),
   };
   return pageHtml(data);
 }
 
-async function chosen(source: RunSource, most: number): Promise<Record<number, EpisodeView>> {
+async function chooseEpisodes(source: RunSource, most: number): Promise<Record<number, EpisodeView>> {
   const groups = new Map<string, number[]>();
   for (const { at, purpose, group } of source.rows) {
     const key = `${purpose}/${group}`;

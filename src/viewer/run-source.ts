@@ -2,12 +2,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { Screenshot } from '../core/screenshot.ts';
-import { recordedConversation } from '../prompts/conversation.ts';
+import { buildRecordedConversation } from '../prompts/conversation.ts';
 import { wholeLines } from '../record/lines.ts';
 import type { MetricsRow } from '../record/metric-table.ts';
 import { parseLine, type TraceLine } from '../record/trace.ts';
@@ -116,7 +116,7 @@ export class RunSource {
         path === undefined ? null : `api/runs/${this.#id}/episodes/${at}/screenshots/${state}`,
       ),
       spelling: spelling(tools.spell, episode),
-      conversation: episode.turns.some(({ response }) => response) ? recordedConversation(episode) : [],
+      conversation: episode.turns.some(({ response }) => response) ? buildRecordedConversation(episode) : [],
     };
   }
 
@@ -219,7 +219,7 @@ function readConfig(path: string): { text: string; value: Record<string, unknown
   if (!existsSync(path)) return { text: '', value: {} };
   let text = '';
   try {
-    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
     const value: unknown = parse(text, { logLevel: 'error' });
     return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
   } catch {

@@ -35,9 +35,9 @@ export function asksForNumber(text: string): boolean {
  * @param needle from `needleOf`, not empty
  */
 export function matchRow({ label, purpose }: EpisodeRow, needle: string): TextMatch | undefined {
-  const inLabel = around(label, needle);
+  const inLabel = excerptAround(label, needle);
   if (inLabel) return { turn: 0, part: 'sub-task', ...inLabel, turns: 0 };
-  const inPurpose = around(purpose, needle);
+  const inPurpose = excerptAround(purpose, needle);
   return inPurpose && { turn: 0, part: 'purpose', ...inPurpose, turns: 0 };
 }
 
@@ -55,7 +55,7 @@ export function matchTurns({ turns, finalObservation }: SearchedEpisode, needle:
     let here: Omit<TextMatch, 'turns'> | undefined;
     for (const [part, text] of parts) {
       if (here) break;
-      const found = around(text, needle);
+      const found = excerptAround(text, needle);
       if (found) here = { turn: t, part, ...found };
     }
     if (!here) continue;
@@ -87,7 +87,7 @@ export function cutAt(text: string, needle: string): string[] {
   return [...pieces, text.slice(from)];
 }
 
-function around(text: string, needle: string): Pick<TextMatch, 'before' | 'found' | 'after'> | undefined {
+function excerptAround(text: string, needle: string): Pick<TextMatch, 'before' | 'found' | 'after'> | undefined {
   const small = text.toLowerCase();
   const at = small.indexOf(needle);
   if (at < 0) return undefined;

@@ -17,7 +17,7 @@ export interface OpenWorld {
 
 /** Front: a module that stands before another world and plays it in its own way. */
 interface Front {
-  before(world: World): World;
+  wrap(world: World): World;
 }
 
 /**
@@ -33,7 +33,7 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
   try {
     const loaded: unknown = await import(behind === null ? url.href : url.href.replace(url.search, ''));
     module =
-      behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(localUrl(new URL(behind)), name));
+      behind === null ? (loaded as World) : (loaded as Front).wrap(await loadWorld(localUrl(new URL(behind)), name));
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
     const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;
@@ -68,7 +68,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
   try {
     const env = world.createEnv(options);
     const { id, description, rewardRange, maxObservationChars, replay } = env;
-    const facts = { id, description, rewardRange, maxObservationChars, tasks: labelled(env.tasks) };
+    const facts = { id, description, rewardRange, maxObservationChars, tasks: labelTasks(env.tasks) };
     return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
   } catch (thrown) {
     if (thrown instanceof LongplayError) throw thrown;
@@ -81,13 +81,13 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
 const UNLABELLED = 'unlabelled';
 
 /** Labelled table: its labels are texts whatever the world does, so that one task without a label ends no run. */
-function labelled(tasks: TaskTable): TaskTable {
+function labelTasks(tasks: TaskTable): TaskTable {
   return {
     count: tasks.count,
     labels: tasks.labels,
     split: (split) => tasks.split(split),
     ...(tasks.sets ? { sets: tasks.sets } : {}),
-    ...(tasks.seen ? { seen: (index) => tasks.seen!(index) } : {}),
+    ...(tasks.isSeen ? { isSeen: (index) => tasks.isSeen!(index) } : {}),
     evalSeed: tasks.evalSeed,
     label(index) {
       try {

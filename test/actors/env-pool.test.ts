@@ -42,12 +42,12 @@ class Player {
   }
 
   open(episode: number, index = episode): Promise<EnvEvent> {
-    this.pool.tell({ type: 'open', episode, attempt: 1, task: { env: 'faulty', index, seed: 0 } });
+    this.pool.send({ type: 'open', episode, attempt: 1, task: { env: 'faulty', index, seed: 0 } });
     return this.next(episode);
   }
 
   step(episode: number, turn: number, action: string): Promise<EnvEvent> {
-    this.pool.tell({ type: 'step', episode, turn, action });
+    this.pool.send({ type: 'step', episode, turn, action });
     return this.next(episode);
   }
 
@@ -99,14 +99,14 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     const last = (await play.step(2, 3, 'done')) as Observed;
     expect(last.step).toEqual({ kind: 'terminated', observation: 'sum 3', reward: 1, success: true });
     expect(last.actions).toHaveLength(0);
-    play.pool.tell({ type: 'close', episode: 1 });
+    play.pool.send({ type: 'close', episode: 1 });
     expect(play.pool.stats()).toMatchObject({ open: 1, observed: 6, failed: {} });
   });
 
   it('opens where a replay leads, with the whole action table', async () => {
     const play = await player({ isolation });
     const task = { env: 'faulty', index: 4, seed: 0 };
-    play.pool.tell({ type: 'open', episode: 1, attempt: 1, task, replay: ['+1', '+1', 'slow'] });
+    play.pool.send({ type: 'open', episode: 1, attempt: 1, task, replay: ['+1', '+1', 'slow'] });
     const event = (await play.next(1)) as Observed;
     expect(event).toMatchObject({ turn: 3, step: { kind: 'mid', observation: 'sum 2 slowly' } });
     expect(event.newActions).toEqual(['done', '+0', '-0', '+1', '-1', '+2', '-2']);
@@ -195,10 +195,10 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     const play = await player({ isolation });
     await play.open(1);
     expect(() => play.open(1)).toThrow(expect.objectContaining({ code: 'BAD_ARGUMENT' }));
-    play.pool.tell({ type: 'step', episode: 1, turn: 1, action: '+1' });
-    expect(() => play.pool.tell({ type: 'step', episode: 1, turn: 2, action: '+1' })).toThrow(/before the answer/);
+    play.pool.send({ type: 'step', episode: 1, turn: 1, action: '+1' });
+    expect(() => play.pool.send({ type: 'step', episode: 1, turn: 2, action: '+1' })).toThrow(/before the answer/);
     const task = { env: 'nowhere', index: 0, seed: 0 };
-    expect(() => play.pool.tell({ type: 'open', episode: 9, attempt: 1, task })).toThrow(/no env 'nowhere'/);
+    expect(() => play.pool.send({ type: 'open', episode: 9, attempt: 1, task })).toThrow(/no env 'nowhere'/);
   });
 });
 

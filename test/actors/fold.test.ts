@@ -10,10 +10,10 @@ import { describe, expect, it } from 'vitest';
 import type { GroupFinished } from '../../actors/learner/protocol.ts';
 import type { RecorderCommand } from '../../actors/recorder/protocol.ts';
 import type { RolloutCommand, SavedGroup } from '../../actors/rollout/protocol.ts';
-import { foldJournal } from '../../actors/scheduler/fold.ts';
+import { replayJournal } from '../../actors/scheduler/fold.ts';
 import type { SchedulerCommand, SchedulerSnapshot, SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { type SchedulerInit, schedulerActor } from '../../actors/scheduler/scheduler-actor.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
@@ -24,7 +24,7 @@ import { create } from '../../src/schedule/horizon-schedule.ts';
 import { inFolder } from '../support/toy-run.ts';
 import { trajectory } from '../support/trajectories.ts';
 
-type Fold = typeof foldJournal;
+type Fold = typeof replayJournal;
 
 const SIZE = 2;
 const PER_UPDATE = 2;
@@ -166,7 +166,7 @@ class Run {
     if (one.type === 'checkpoint') return this.snapshot();
     if (one.type === 'disk') {
       this.full = one.full;
-      await this.#system.run(new Promise<void>((resolve) => this.#system.clock.after(1500, resolve)));
+      await this.#system.run(new Promise<void>((resolve) => this.#system.clock.setTimer(1500, resolve)));
     } else if (one.type === 'twice' && this.#played) await this.#tell(this.#played);
     else if (one.type === 'fail' && ticket) await this.#tell({ ...none, failed: [{ group: ticket.group, failure }] });
     else if (one.type === 'giveUp' && ticket && this.outstanding.size > 3 && this.#mayGiveUp(ticket)) {
@@ -198,7 +198,7 @@ class Run {
   /** What the journal and the books at this instant must agree on. */
   async books() {
     const status = await this.#ask<RunStatus>((replyTo) => ({ type: 'status', replyTo }));
-    expect(unaccounted(status.accounting)).toBe(0);
+    expect(countUnaccounted(status.accounting)).toBe(0);
     const training = [...this.outstanding.values()].filter(({ purpose }) => purpose.name === 'train');
     return { status, training: training.map(({ group }) => group).sort((a, b) => a - b) };
   }
@@ -241,7 +241,7 @@ class Run {
   async #tell(command: SchedulerCommand): Promise<void> {
     await this.#scheduler().tell(command);
     // Time moves once everything is delivered, and less than until a disk that refuses is tried again.
-    await this.#system.run(new Promise<void>((resolve) => this.#system.clock.after(1, resolve)));
+    await this.#system.run(new Promise<void>((resolve) => this.#system.clock.setTimer(1, resolve)));
   }
 
   #ask<R>(make: (replyTo: ReplyTo<R>) => SchedulerCommand): Promise<R> {
@@ -277,7 +277,7 @@ async function holds(steps: readonly Step[], fold: Fold): Promise<number> {
     await run.stop();
     const { entries, position } = readJournal(dir, checkpoint.journal ?? 0);
     const state = fold(run.init, before.version, checkpoint, entries, position);
-    expect(unaccounted(state.accounting)).toBe(0);
+    expect(countUnaccounted(state.accounting)).toBe(0);
     const outstanding = [...state.running, ...(state.tickets ?? [])].map(({ group }) => group);
     expect(outstanding.sort((a, b) => a - b)).toEqual(training);
     expect(state.delivered.map(({ group }) => group.group)).toEqual(run.handed.slice(before.handed));
@@ -297,14 +297,14 @@ async function holds(steps: readonly Step[], fold: Fold): Promise<number> {
 const planted: Readonly<Record<string, Fold>> = {
   'results in another order': (init, version, state, entries, position) => {
     const of = (type: JournalEntry['type']) => entries.filter((entry) => entry.type === type);
-    return foldJournal(init, version, state, [...of('launched'), ...of('played').reverse()], position);
+    return replayJournal(init, version, state, [...of('launched'), ...of('played').reverse()], position);
   },
   'one result left out': (init, version, state, entries, position) => {
     const at = entries.findIndex((entry) => entry.type === 'played' && entry.groups.length > 0);
-    return foldJournal(init, version, state, entries.toSpliced(at, at < 0 ? 0 : 1), position);
+    return replayJournal(init, version, state, entries.toSpliced(at, at < 0 ? 0 : 1), position);
   },
   'a checkpoint taken for the one before it': (init, version, state, entries, position) =>
-    foldJournal(init, version, { ...state, delivered: state.delivered.slice(1) }, entries, position),
+    replayJournal(init, version, { ...state, delivered: state.delivered.slice(1) }, entries, position),
 };
 
 describe('the fold of a journal', () => {
@@ -314,7 +314,7 @@ describe('the fold of a journal', () => {
     let entries = 0;
     await fc.assert(
       fc.asyncProperty(cases, async (steps) => {
-        entries += await holds(steps, foldJournal);
+        entries += await holds(steps, replayJournal);
       }),
       { numRuns: process.env.LONGPLAY_LONG === '1' ? 1000 : 60 },
     );
@@ -338,13 +338,19 @@ describe('the fold of a journal', () => {
       await run.stop();
       const { entries, position } = readJournal(join(root, 'journal'), 0);
       const fold = (seed: number) =>
-        foldJournal({ ...run.init, seed }, 0, { ...checkpoint, sampler: { ...checkpoint.sampler } }, entries, position);
+        replayJournal(
+          { ...run.init, seed },
+          0,
+          { ...checkpoint, sampler: { ...checkpoint.sampler } },
+          entries,
+          position,
+        );
       expect(fold(run.init.seed).tickets).toHaveLength(4);
-      expect(() => foldJournal({ ...run.init, tasks: [2, 3] }, 0, checkpoint, entries, position)).toThrow(
+      expect(() => replayJournal({ ...run.init, tasks: [2, 3] }, 0, checkpoint, entries, position)).toThrow(
         /another seed, env, task list/,
       );
       const drawn = { ...checkpoint, sampler: { ...checkpoint.sampler, draws: 5 } };
-      expect(() => foldJournal(run.init, 0, drawn, entries, position)).toThrow(/another task than the sampler draws/);
+      expect(() => replayJournal(run.init, 0, drawn, entries, position)).toThrow(/another task than the sampler draws/);
     });
   });
 });

@@ -59,7 +59,7 @@ async function piecesOf(slow: boolean, replay: readonly string[] = []) {
       enter: (episode) => void (shown = episode),
       show() {},
       leave: () => void (shown = -1),
-      began() {},
+      countBegun() {},
     },
     track(episode, call) {
       tracked = episode;

@@ -36,8 +36,8 @@ async function played(isolation: 'thread' | 'process', actions: readonly string[
         });
       });
       if (action === undefined)
-        pool.tell({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
-      else pool.tell({ type: 'step', episode: 0, turn, action });
+        pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
+      else pool.send({ type: 'step', episode: 0, turn, action });
       said.push(((await next) as Observed).step.observation);
     }
     return said.slice(1);

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GroupTicket } from '../../actors/rollout/protocol.ts';
-import { Deliveries } from '../../actors/scheduler/deliveries.ts';
+import { ResultQueue } from '../../actors/scheduler/deliveries.ts';
 import { LaunchedGroups } from '../../actors/scheduler/groups.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { group as madeGroup } from '../support/trajectories.ts';
 
@@ -27,14 +27,14 @@ const groupOf = ({ group, task, size }: GroupTicket): Group => ({
 });
 
 function launched(...tickets: readonly GroupTicket[]) {
-  const groups = new LaunchedGroups(new Deliveries(String, () => true), undefined);
+  const groups = new LaunchedGroups(new ResultQueue(String, () => true), undefined);
   for (const one of tickets) groups.launch(one);
   const finish = (one: GroupTicket) => {
-    groups.finished(one.group, one.size);
+    groups.recordFinished(one.group, one.size);
     groups.deliveries.add(groupOf(one), 0);
   };
-  const consume = (rest: Partial<Parameters<LaunchedGroups['consumed']>[0]>) =>
-    groups.consumed({ trained: [], filtered: [], stale: [], ...rest });
+  const consume = (rest: Partial<Parameters<LaunchedGroups['recordConsumed']>[0]>) =>
+    groups.recordConsumed({ trained: [], filtered: [], stale: [], ...rest });
   return { groups, finish, consume };
 }
 
@@ -60,7 +60,7 @@ describe('groups', () => {
     finish(one);
     consume({ [report]: [1] });
     expect(groups.accounting[column]).toBe(4);
-    expect(unaccounted(groups.accounting)).toBe(0);
+    expect(countUnaccounted(groups.accounting)).toBe(0);
   });
 
   it('count training groups apart from evaluations', () => {
@@ -73,35 +73,35 @@ describe('groups', () => {
 
   it('launch an attempt again that failed', () => {
     const { groups } = launched(ticket(1));
-    expect(groups.failed(1, 'timeout')).toMatchObject({ group: 1 });
+    expect(groups.recordFailed(1, 'timeout')).toMatchObject({ group: 1 });
     expect(groups.accounting).toMatchObject({ launched: 5, failed: { timeout: 1 }, inFlight: 4 });
   });
 
   it('given up count their last attempt as failed, the others as filtered', () => {
     const { groups } = launched(ticket(1));
-    groups.gaveUp(1, 'exited');
+    groups.recordGivenUp(1, 'exited');
     expect(groups.accounting).toMatchObject({ launched: 4, failed: { exited: 1 }, filtered: 3, inFlight: 0 });
   });
 
   it('that are not outstanding change nothing', () => {
     const { groups } = launched(ticket(1));
     const before = groups.accounting;
-    expect(groups.failed(9, 'exited')).toBeUndefined();
-    expect(groups.finished(9, 4)).toBeUndefined();
-    expect(groups.gaveUp(9, 'exited')).toBeUndefined();
+    expect(groups.recordFailed(9, 'exited')).toBeUndefined();
+    expect(groups.recordFinished(9, 4)).toBeUndefined();
+    expect(groups.recordGivenUp(9, 'exited')).toBeUndefined();
     expect(groups.accounting).toEqual(before);
   });
 
   it('that come back torn stop the run', () => {
     const { groups } = launched(ticket(1));
-    expect(() => groups.finished(1, 3)).toThrow('group 1 came back with 3 episodes, expected 4');
+    expect(() => groups.recordFinished(1, 3)).toThrow('group 1 came back with 3 episodes, expected 4');
   });
 
   it('count once, however often they come back', () => {
     const one = ticket(1);
     const { groups, finish } = launched(one);
     finish(one);
-    expect(groups.finished(1, 4)).toBeUndefined();
+    expect(groups.recordFinished(1, 4)).toBeUndefined();
     expect(groups.accounting.inFlight).toBe(4);
   });
 });
@@ -114,7 +114,7 @@ describe('a checkpoint', () => {
     const [one, two, test] = [ticket(1), ticket(2), ticket(3, 2, 'test')];
     const { groups, finish } = launched(one, two, test);
     finish(two);
-    const saved = groups.saved([running(1)]);
+    const saved = groups.snapshot([running(1)]);
     expect(saved.accounting).toMatchObject({ launched: 10, inFlight: 8, filtered: 2 });
     expect(saved.running).toHaveLength(1);
     expect(saved.delivered).toHaveLength(1);
@@ -122,17 +122,17 @@ describe('a checkpoint', () => {
 
   it('is not written where the rollouts lack a group', () => {
     const { groups } = launched(ticket(1), ticket(2));
-    expect(() => groups.saved([running(2)])).toThrow('the rollouts do not have group 1');
+    expect(() => groups.snapshot([running(2)])).toThrow('the rollouts do not have group 1');
   });
 
   it('leaves out groups that the rollouts still have and nobody wants', () => {
     const { groups } = launched(ticket(1));
-    expect(groups.saved([running(1), running(7)]).running).toHaveLength(1);
+    expect(groups.snapshot([running(1), running(7)]).running).toHaveLength(1);
   });
 
   it('restores a group that its accounting counts already', () => {
     const accounting = { launched: 4, trained: 0, stale: 0, filtered: 0, failed: {}, inFlight: 4 };
-    const groups = new LaunchedGroups(new Deliveries(String, () => true), accounting);
+    const groups = new LaunchedGroups(new ResultQueue(String, () => true), accounting);
     groups.restoring();
     groups.restore(ticket(1));
     expect(groups.accounting).toEqual(accounting);
@@ -156,13 +156,13 @@ describe('the account', () => {
           if (what === 'launch') {
             known.set(next, ticket(next, size, size === 1 ? 'test' : 'train'));
             groups.launch(known.get(next++)!);
-          } else if (what === 'fail' && one) groups.failed(one.group, 'exited');
-          else if (what === 'giveUp' && one) groups.gaveUp(one.group, 'timeout');
+          } else if (what === 'fail' && one) groups.recordFailed(one.group, 'exited');
+          else if (what === 'giveUp' && one) groups.recordGivenUp(one.group, 'timeout');
           else if (what === 'finish' && one) {
-            if (groups.finished(one.group, one.size)) groups.deliveries.add(groupOf(one), 0);
+            if (groups.recordFinished(one.group, one.size)) groups.deliveries.add(groupOf(one), 0);
           } else if (what === 'consume' && one) consume({ trained: [one.group] });
           else if (what === 'abandon') groups.abandonTraining();
-          expect(unaccounted(groups.accounting)).toBe(0);
+          expect(countUnaccounted(groups.accounting)).toBe(0);
         }
       }),
       { numRuns: 100 },

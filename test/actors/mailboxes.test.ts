@@ -10,7 +10,7 @@ import type { RecorderCommand } from '../../actors/recorder/protocol.ts';
 import { weightOf } from '../../actors/recorder/spawn.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { Message } from '../../src/runtime/actor.ts';
 import { ActorCell } from '../../src/runtime/cell.ts';
@@ -139,7 +139,7 @@ async function play(during?: (run: Run) => void): Promise<readonly Trajectory[]>
         during?.(run);
         const { status } = await run.train();
         expect(status.version).toBe(2);
-        expect(unaccounted(status.accounting)).toBe(0);
+        expect(countUnaccounted(status.accounting)).toBe(0);
         expect(run.stats().actors.map(({ restarts }) => restarts)).toEqual(names.map(() => 0));
         await run.flush();
       },

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import { afterAll, expect, it, vi } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { ODD } from '../support/odd-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';
@@ -65,7 +65,7 @@ it.each([
   const { ended, notices, givenUp } = await trainOn(odd);
   expect(ended.why).toBe('updates');
   const { accounting } = ended.status;
-  expect(unaccounted(accounting)).toBe(0);
+  expect(countUnaccounted(accounting)).toBe(0);
   expect(Object.keys(accounting.failed)).toEqual([cause]);
   expect(notices.filter((line) => message.test(line)).length, notices.join('\n')).toBeGreaterThan(0);
   expect(givenUp).toEqual([ODD]);

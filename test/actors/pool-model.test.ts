@@ -79,7 +79,7 @@ class AddingHost implements Host {
         this.#reading = { ...this.#reading, current: episode };
         // Every other batch got out before the end.
         if (this.#reading.began % 2 === 0) this.#tell(events);
-        this.#soon(() => this.#listener.died('exited', 'the host ended'));
+        this.#soon(() => this.#listener.onDied('exited', 'the host ended'));
         return;
       } else if (command.action === 'x') {
         this.#sums.delete(episode);
@@ -135,7 +135,7 @@ async function play(s: fc.Scheduler, scripts: readonly (readonly string[])[], sa
     clock: new SimulatedClock(), // which nobody moves: deadlines are not what this is about
   });
   const { observations$ } = pool;
-  const tell = (command: EnvCommand) => pool.tell(command);
+  const tell = (command: EnvCommand) => pool.send(command);
   observations$.subscribe((event) => {
     const { episode } = event;
     if (event.type === 'failed') {

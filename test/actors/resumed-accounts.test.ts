@@ -1,7 +1,7 @@
 /** Accounts of a run that is resumed. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 
@@ -28,7 +28,7 @@ it(
       const accounts = [];
       for (const updates of [2, 2, 3]) {
         const { version, accounting } = await trained(updates);
-        expect([version, unaccounted(accounting)]).toEqual([updates, 0]);
+        expect([version, countUnaccounted(accounting)]).toEqual([updates, 0]);
         accounts.push(accounting);
       }
       expect(accounts[0]!.inFlight).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
-import { failedTotal } from '../../src/core/failure.ts';
+import { countFailed } from '../../src/core/failure.ts';
 import {
   type BenchOptions,
   GROUP_SIZE,
@@ -43,8 +43,8 @@ describe('episodes that fail', () => {
     expectWholeGroups(bench);
     expect(bench.groups.length).toBeGreaterThanOrEqual(12 * GROUPS_PER_UPDATE);
     expect(identities(bench)).toEqual(Array(12).fill(0));
-    expect(failedTotal(status.accounting)).toBeGreaterThan(5);
-    expect(bench.failures).toHaveLength(failedTotal(status.accounting));
+    expect(countFailed(status.accounting)).toBeGreaterThan(5);
+    expect(bench.failures).toHaveLength(countFailed(status.accounting));
     const attempts = bench.groups.flatMap(({ trajectories }) => trajectories.map(({ attempt }) => attempt));
     expect(Math.max(...attempts)).toBeGreaterThan(1);
     await bench.stop();
@@ -88,8 +88,8 @@ describe('rollouts in a thread of their own', () => {
     expect(bench.system.stats().find(({ path }) => path === '/rollout')).toMatchObject({ placement: 'thread' });
     expectWholeGroups(bench);
     expect(identities(bench)).toEqual(Array(12).fill(0));
-    expect(failedTotal(status.accounting)).toBeGreaterThan(0);
-    expect(bench.failures).toHaveLength(failedTotal(status.accounting));
+    expect(countFailed(status.accounting)).toBeGreaterThan(0);
+    expect(bench.failures).toHaveLength(countFailed(status.accounting));
   });
 });
 
@@ -108,7 +108,7 @@ describe('a policy that crashes', () => {
     const { why, status } = await training;
     expect(why).toBe('updates');
     expect(bench.system.stats().find(({ path }) => path === '/inference')).toMatchObject({ restarts: 3 });
-    expect(failedTotal(status.accounting)).toBe(0);
+    expect(countFailed(status.accounting)).toBe(0);
     expect(identities(bench)).toEqual(Array(40).fill(0));
     expectWholeGroups(bench);
     for (const { trajectories } of bench.groups) {
@@ -142,7 +142,7 @@ describe('a policy that crashes while episodes are in the middle of a step', () 
     const { why, status } = await training;
     expect(why).toBe('updates');
     expect(bench.system.stats().find(({ path }) => path === '/inference')).toMatchObject({ restarts: 3 });
-    expect(failedTotal(status.accounting)).toBe(0);
+    expect(countFailed(status.accounting)).toBe(0);
     expectWholeGroups(bench);
   });
 });

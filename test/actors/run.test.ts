@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { rolloutInit } from '../../actors/rollout/init.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import { failedTotal, unaccounted } from '../../src/core/failure.ts';
+import { countFailed, countUnaccounted } from '../../src/core/failure.ts';
 import { oldestVersion } from '../../src/core/trajectory.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metric-table.ts';
@@ -40,7 +40,7 @@ async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?:
   try {
     run.metrics$.subscribe((row) => rows.push(row));
     const { status } = await run.train();
-    expect(unaccounted(status.accounting)).toBe(0);
+    expect(countUnaccounted(status.accounting)).toBe(0);
     expect((await run.save()).ok).toBe(true);
   } finally {
     await run.stop();
@@ -146,8 +146,8 @@ describe('a run', () => {
       expect(one.results.map(({ successes }) => successes.length)).toEqual([3, 3, 3]);
       expect(await run.evaluate(plan)).toEqual(one);
       const { accounting } = await run.status();
-      expect(unaccounted(accounting)).toBe(0);
-      expect(failedTotal(accounting)).toBe(0);
+      expect(countUnaccounted(accounting)).toBe(0);
+      expect(countFailed(accounting)).toBe(0);
     } finally {
       await run.stop();
     }

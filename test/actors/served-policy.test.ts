@@ -4,7 +4,7 @@ import { type ServedPolicy, servePolicyActors } from '../../actors/inference/ser
 import { view } from '../../envs/textcraft/view.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
-import { renderedPrompt } from '../../src/reading/outside.ts';
+import { renderPrompt } from '../../src/reading/outside.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import type { DecisionRequest } from '../../src/serve/decisions.ts';
@@ -48,7 +48,7 @@ const actions = ['get 1 oak logs', 'craft 4 oak planks using 1 oak logs'];
 const observation = 'Crafting commands:\ncraft 4 oak planks using 1 oak logs\n\nGoal: craft oak planks.';
 const transcript = codec.open({ observation, actions: Int32Array.of(0, 1), newActions: actions });
 const turn: DecisionRequest = {
-  given: { ...renderedPrompt(transcript, actions), seed: 1, maxTokens: 8 },
+  given: { ...renderPrompt(transcript, actions), seed: 1, maxTokens: 8 },
   actions,
   temperature: 1,
 };

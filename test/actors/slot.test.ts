@@ -63,7 +63,7 @@ class Watched implements Host {
   overweight(): number {
     return this.overweightBytes;
   }
-  waitedMs(): number {
+  measureWaitMs(): number {
     return this.waited;
   }
   kill(): void {}
@@ -213,7 +213,7 @@ describe('a command on trial', () => {
     const [first, second] = [...slot.episodes];
     for (const record of [first!, second!]) dispatch.ask(record, record.open);
     expect(slot.trial?.record).toBe(first);
-    dispatch.answered(first!);
+    dispatch.countAnswer(first!);
     for (let i = 0; i < 10; i++) await undefined;
     return slot.trial?.record.open.episode;
   }

@@ -126,14 +126,14 @@ describe('hung environments, one after the other', () => {
         const failed = new Promise((resolve) => {
           const subscription = pool.observations$.subscribe((event) => {
             if (event.episode !== episode) return;
-            if (event.type === 'observed') pool.tell({ type: 'step', episode, turn: 1, action });
+            if (event.type === 'observed') pool.send({ type: 'step', episode, turn: 1, action });
             else {
               subscription.unsubscribe();
               resolve(event.failure.cause);
             }
           });
         });
-        pool.tell({ type: 'open', episode, attempt: 1, task: { env: 'faulty', index: 1, seed: 0 } });
+        pool.send({ type: 'open', episode, attempt: 1, task: { env: 'faulty', index: 1, seed: 0 } });
         expect(await failed).toBe('timeout');
       }
       expect(pool.stats()).toMatchObject({ open: 0, failed: { timeout: count }, hosts: [{ replaced: count }] });

@@ -4,7 +4,7 @@ import { prompt as textcraft } from '../../envs/textcraft/prompt.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { WorldPrompt } from '../../src/core/prompt.ts';
 import { FORMATS } from '../../src/prompts/formats.ts';
-import { parsed, readSglang, readVllm } from '../../src/remote/generation/generation-client.ts';
+import { parseBody, readSglang, readVllm } from '../../src/remote/generation/generation-client.ts';
 import { parseAnswer } from '../../src/remote/http-client.ts';
 import { readCompletion } from '../../src/remote/policy/openai-client.ts';
 import { RemoteError } from '../../src/remote/retry.ts';
@@ -73,7 +73,7 @@ it(`${COUNT} mutated answers of servers are completions or failures`, { timeout:
         expect(Number.isFinite(completion.longplay?.value ?? 0)).toBe(true);
         expect(Number.isSafeInteger(completion.longplay?.version ?? 0)).toBe(true);
       } else {
-        const body = parsed(mutatedJson(way === 2 ? COMPLETION : GENERATE, rng));
+        const body = parseBody(mutatedJson(way === 2 ? COMPLETION : GENERATE, rng));
         const reply = { status: rng.int(10) === 0 ? rng.pick([404, 400, 500]) : 200, body };
         const answer = way === 2 ? readVllm('m', reply) : readSglang(rng.pick([undefined, 'a']), reply);
         if (answer.kind === 'done') {

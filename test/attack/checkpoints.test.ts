@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { messageOf } from '../../src/core/errors.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Disk } from '../../src/record/atomic-file.ts';
 import { CHECKPOINT_FORMAT, type LoadedCheckpoint, loadNewest } from '../../src/record/checkpoint.ts';
 import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
@@ -104,7 +104,7 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
         return;
       }
       const run = orMistake(() => runStateOf<SchedulerState, unknown>(loaded));
-      expect(unaccounted(run!.rollout.accounting)).toBe(0);
+      expect(countUnaccounted(run!.rollout.accounting)).toBe(0);
       expect(run!.rollout.quarantined.every(Number.isSafeInteger)).toBe(true);
       orMistake(() => restore(config.horizon, run!.horizon));
     });
@@ -286,7 +286,7 @@ async function goesOn(dir: string, checkpoint: LoadedCheckpoint): Promise<boolea
         const ended = await run.train();
         expect(ended.why).toBe('updates');
         expect(ended.status.version).toBe(updates);
-        expect(unaccounted(ended.status.accounting)).toBe(0);
+        expect(countUnaccounted(ended.status.accounting)).toBe(0);
       },
       { checkpoint },
     );

@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
-import { type Failure, unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted, type Failure } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
@@ -271,7 +271,7 @@ it(`${COUNT} generated worlds: every run ends by its rule, and knows whose fault
         expect(ended.why).toBe('updates');
         expect(ended.status.version).toBe(UPDATES);
         const { accounting } = ended.status;
-        expect(unaccounted(accounting)).toBe(0);
+        expect(countUnaccounted(accounting)).toBe(0);
         expect(accounting.trained + accounting.stale + accounting.filtered).toBeGreaterThanOrEqual(
           4 * groupSize(hostile.isolation) * UPDATES,
         );

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { listCheckpoints } from '../../src/record/checkpoint.ts';
 import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
@@ -88,7 +88,7 @@ function readable(run: string): void {
   const loaded = loadNewestOf(run);
   expect(loaded.warnings).toEqual([]);
   const { rollout } = loaded.state as unknown as { rollout: SchedulerState };
-  expect(unaccounted(rollout.accounting)).toBe(0);
+  expect(countUnaccounted(rollout.accounting)).toBe(0);
 }
 
 it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeout: 3_600_000 }, async () => {

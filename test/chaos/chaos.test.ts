@@ -55,15 +55,15 @@ describe('the ledger', () => {
     kinds.forEach((kind, episode) => {
       ledger.inject(episode, kind);
     });
-    expect(ledger.failed(0, 'threw')).toBe('throw');
-    ledger.answered(1); // slow, in time
-    ledger.answered(2);
-    ledger.failed(2, 'protocol'); // its second answer was noticed
-    ledger.answered(3);
+    expect(ledger.recordFailed(0, 'threw')).toBe('throw');
+    ledger.recordAnswered(1); // slow, in time
+    ledger.recordAnswered(2);
+    ledger.recordFailed(2, 'protocol'); // its second answer was noticed
+    ledger.recordAnswered(3);
     ledger.late(3); // its second answer came when it was over
-    ledger.answered(4); // a NaN that nobody noticed
-    ledger.closed(5);
-    expect(ledger.failed(9, 'timeout')).toBeUndefined();
+    ledger.recordAnswered(4); // a NaN that nobody noticed
+    ledger.recordClosed(5);
+    expect(ledger.recordFailed(9, 'timeout')).toBeUndefined();
     ledger.checkpoint(1, false);
     ledger.checkpoint(2, true);
     ledger.end();

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEnv } from '../../envs/textcraft/index.ts';
-import { evaluatedTasks } from '../../src/evaluation/tasks.ts';
-import { finishedEpisodes } from '../../src/run/rollout-plan.ts';
+import { listEvaluatedTasks } from '../../src/evaluation/tasks.ts';
+import { listFinishedEpisodes } from '../../src/run/rollout-plan.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
@@ -60,10 +60,10 @@ describe('the tasks that eval plays', { timeout: 180_000 }, () => {
 
   it('are named to a rollout in the same way, and its folder keeps them', () => {
     const indices = (dir: string) =>
-      new Set([...finishedEpisodes(join(dir, 'traces')).keys()].map((key) => Number(key.split('#', 1)[0])));
+      new Set([...listFinishedEpisodes(join(dir, 'traces')).keys()].map((key) => Number(key.split('#', 1)[0])));
     for (const [name, tasks, expected] of [
       ['of-a-file', ids, [3, 5, 31, 32, 33]],
-      ['of-a-set', 'selection', evaluatedTasks(createEnv(), { split: 'test', tasks: 'selection' })],
+      ['of-a-set', 'selection', listEvaluatedTasks(createEnv(), { split: 'test', tasks: 'selection' })],
     ] as const) {
       const episodes = String(expected.length);
       const args = ['--tasks', tasks, '--episodes', episodes, '--horizon', '1', '--runs', join(folder, 'rolled')];

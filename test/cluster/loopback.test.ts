@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { Role } from '../../src/cluster/roles.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import { digestsOf, readJournal } from '../../src/record/journal.ts';
 import type { ClusterStatus } from '../../src/run/cluster-status.ts';
 import type { TrainOutcome } from '../../src/run/train.ts';
@@ -72,7 +72,7 @@ function configOf(more: Partial<RunConfigInput>) {
 /** Holds the books of a run that has ended to be exact. */
 function exact(run: string): TrainOutcome {
   const outcome = JSON.parse(readFileSync(join(run, 'results.json'), 'utf8')) as TrainOutcome;
-  expect(unaccounted(outcome.ended.status.accounting)).toBe(0);
+  expect(countUnaccounted(outcome.ended.status.accounting)).toBe(0);
   const { entries } = readJournal(join(run, 'journal'), 0);
   const groups = entries.flatMap((entry) => (entry.type === 'played' ? entry.groups.map(({ group }) => group) : []));
   expect(groups.length).toBeGreaterThan(0);

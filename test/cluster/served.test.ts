@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
 import { FakeGenerationServer } from '../support/fake-generation-server.ts';
@@ -79,7 +79,7 @@ describe('workers without weights', () => {
         expect(decodeAnnouncement(exchange.announcement!.bytes)).toMatchObject({ bytes: 0, adapter: {} });
         const ended = await training;
         expect(ended.status.version).toBe(UPDATES);
-        expect(unaccounted(ended.status.accounting)).toBe(0);
+        expect(countUnaccounted(ended.status.accounting)).toBe(0);
         expect(ended.status.accounting.failed).toEqual({});
         expect(exchange.weights.size).toBe(0); // nothing of them went through the broker
       });

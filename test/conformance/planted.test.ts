@@ -1,8 +1,8 @@
 /** Each law notices a world that breaks it. The right world is TextCraft; every planted bug is one line. */
 import { describe, expect, it } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
-import { brokenLines, checkLaw, checkLaws, envLaws } from '../../src/conformance/check.ts';
-import { within } from '../../src/conformance/deadline.ts';
+import { checkLaw, checkLaws, envLaws, formatBroken } from '../../src/conformance/check.ts';
+import { rejectAfter } from '../../src/conformance/deadline.ts';
 import { laws, type Subject } from '../../src/conformance/laws.ts';
 import { measureLeak } from '../../src/conformance/measure.ts';
 import type { ActionTexts } from '../../src/conformance/script.ts';
@@ -208,9 +208,9 @@ describe('each law fails on a planted bug', { timeout: 120_000 }, () => {
 
   it('waits for no answer for ever', async () => {
     const never = new Promise(() => {});
-    await expect(within(never, "step('go')", 20)).rejects.toThrow("step('go') did not settle within 20 ms");
-    await expect(within(Promise.resolve(3), 'open', 1000)).resolves.toBe(3);
-    expect(within(4, 'open')).toBe(4); // a plain value is not waited for at all
+    await expect(rejectAfter(never, "step('go')", 20)).rejects.toThrow("step('go') did not settle within 20 ms");
+    await expect(rejectAfter(Promise.resolve(3), 'open', 1000)).resolves.toBe(3);
+    expect(rejectAfter(4, 'open')).toBe(4); // a plain value is not waited for at all
   });
 
   it('sees a leak, and none where there is none', async () => {
@@ -259,7 +259,7 @@ describe('a counterexample', { timeout: 120_000 }, () => {
     expect(found.law).toBe('pays finite rewards within its range');
     expect(found.broken!.actions).toHaveLength(2);
     expect(found.broken!.actions.every((text) => text.startsWith('get'))).toBe(true);
-    expect(brokenLines(found).join('\n')).toMatch(/paid 7, outside \[0, 1\](.|\n)*after "get/);
+    expect(formatBroken(found).join('\n')).toMatch(/paid 7, outside \[0, 1\](.|\n)*after "get/);
   });
 
   it('is the same for the same seed', async () => {

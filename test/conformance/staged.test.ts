@@ -75,7 +75,7 @@ async function started(options: object, isolation: 'thread' | 'process' | 'inlin
     }
   };
   const tell = (command: EnvCommand) => {
-    pool.tell(command);
+    pool.send(command);
     return next(command.episode);
   };
   const task = { env: 'staged', index: 0, seed: 0 };

@@ -2,11 +2,11 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { printable, printableJson, printableLines, shortened } from '../../src/console/printable.ts';
+import { printable, printableJson, printableLines, shorten } from '../../src/console/printable.ts';
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { span } from '../../src/console/text.ts';
 import { messageOf } from '../../src/core/errors.ts';
-import { readSecret, redacted } from '../../src/core/secrets.ts';
+import { readSecret, redact } from '../../src/core/secrets.ts';
 
 /** Everything a terminal would obey or hide: C0, DEL, C1, bidi, zero width, tags, lone surrogates, separators. */
 const OBEYED =
@@ -70,10 +70,8 @@ describe('text that is not ours', () => {
     );
   });
   it('is bounded, and says how much is missing', () => {
-    expect(shortened('x'.repeat(100), 100)).toHaveLength(100);
-    expect(shortened(`a${'x'.repeat(20_000_000)}z`, 4000)).toMatch(
-      /^ax{2999} … 19996002 characters left out … x{999}z$/,
-    );
+    expect(shorten('x'.repeat(100), 100)).toHaveLength(100);
+    expect(shorten(`a${'x'.repeat(20_000_000)}z`, 4000)).toMatch(/^ax{2999} … 19996002 characters left out … x{999}z$/);
   });
 });
 
@@ -92,7 +90,7 @@ describe('the writer', () => {
       expect(readSecret('TEST_ODDLY_NAMED')).toBe('another-secret');
       terminal.line('the server said: sk-123456789 is wrong, and so is another-secret');
       terminal.json({ heard: 'sk-123456789', url: 'http://me:pass@host/v1' });
-      terminal.styled([[span('sk-123456789')]]);
+      terminal.writeStyled([[span('sk-123456789')]]);
       terminal.screen('\x1b[1;1Hsk-123456789');
       expect(text()).not.toMatch(/sk-123456789|another-secret|pass/);
       expect(text()).toContain('the server said: [key] is wrong');
@@ -101,7 +99,7 @@ describe('the writer', () => {
       delete process.env.TEST_API_KEY;
       delete process.env.TEST_ODDLY_NAMED;
     }
-    expect(redacted('a word', { HF_TOKEN: 'word' })).toBe('a word'); // too short to be a secret
+    expect(redact('a word', { HF_TOKEN: 'word' })).toBe('a word'); // too short to be a secret
   });
   it('strikes out a key that a cut would halve, one in JSON or a URL, and a password with an @', () => {
     const { writer: terminal, text } = writer(4000);
@@ -121,7 +119,7 @@ describe('the writer', () => {
   it('is through with what only begins like a URL, however long', () => {
     for (const unit of ['a.', '://a', 'http://a:b ', '@', '://']) {
       const long = unit.repeat(500_000);
-      expect(redacted(long, {})).toBe(long);
+      expect(redact(long, {})).toBe(long);
     }
   });
   it('goes on in silence when its reader has gone', async () => {

@@ -6,7 +6,7 @@ import { withHorizon } from '../../src/core/horizon.ts';
 
 it('a delay that no timer of Node holds does not become 1 ms', async () => {
   let fired = false;
-  const cancel = systemClock.after(2 ** 31, () => {
+  const cancel = systemClock.setTimer(2 ** 31, () => {
     fired = true;
   });
   await new Promise((resolve) => setTimeout(resolve, 30));
@@ -21,7 +21,7 @@ describe('SimulatedClock', () => {
         const clock = new SimulatedClock();
         const fired: { at: number; order: number }[] = [];
         delays.forEach((delay, order) => {
-          clock.after(delay, () => fired.push({ at: clock.now(), order }));
+          clock.setTimer(delay, () => fired.push({ at: clock.now(), order }));
         });
         clock.advance(20);
         const expected = delays.map((at, order) => ({ at, order })).sort((a, b) => a.at - b.at || a.order - b.order);
@@ -32,8 +32,8 @@ describe('SimulatedClock', () => {
   it('fires timers that timers set, and none that was cancelled', () => {
     const clock = new SimulatedClock();
     const fired: string[] = [];
-    clock.after(5, () => clock.after(5, () => fired.push('nested')));
-    clock.after(6, () => fired.push('cancelled'))();
+    clock.setTimer(5, () => clock.setTimer(5, () => fired.push('nested')));
+    clock.setTimer(6, () => fired.push('cancelled'))();
     clock.advance(10);
     expect(fired).toEqual(['nested']);
     expect(clock.now()).toBe(10);

@@ -83,7 +83,7 @@ describe('the oracle', () => {
 
 /** The view's memory after the turns. */
 function remember(first: First, turns: readonly SeenTurn[]): Memory {
-  return turns.reduce((memory, turn) => view.track!.after(memory, turn), view.track!.begin(first));
+  return turns.reduce((memory, turn) => view.track!.reduce(memory, turn), view.track!.begin(first));
 }
 
 describe('view and drawing', () => {

@@ -76,7 +76,7 @@ describe('the path search', () => {
           for (const asked of [targets, [target]]) {
             const paths = searchPaths(place, agent, true, asked);
             expect(paths.facing(target)).toEqual(beside);
-            expect(paths.onto(target)).toEqual(on);
+            expect(paths.findPathOnto(target)).toEqual(on);
             expect([paths.reaches(target), paths.enters(target)]).toEqual([beside !== undefined, on !== undefined]);
           }
         }
@@ -91,9 +91,9 @@ describe('the path search', () => {
     const place = scene(walls, [3 * LOCAL + 3], 8, 8);
     const agent = { agentX: 11, agentY: 23, agentDir: 0 };
     const [behind, door] = [thing(15, 23), thing(13, 23)];
-    expect(searchPaths(place, agent, true, [behind]).onto(behind)).toEqual([2, 2, 2, 2]);
+    expect(searchPaths(place, agent, true, [behind]).findPathOnto(behind)).toEqual([2, 2, 2, 2]);
     const paths = searchPaths(place, agent, false, [behind, door]);
-    expect(paths.onto(behind)).toBeUndefined();
+    expect(paths.findPathOnto(behind)).toBeUndefined();
     expect(paths.facing(door)).toEqual([2]);
   });
 });

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { CorrectedSession } from '../../envs/babyai/env.ts';
 import { DX, DY } from '../../envs/babyai/grid.ts';
 import { heldOutTasks } from '../../envs/babyai/index.ts';
-import { type Memory, remembered } from '../../envs/babyai/memory.ts';
+import { listRemembered, type Memory } from '../../envs/babyai/memory.ts';
 import { nameOf } from '../../envs/babyai/scene.ts';
 import { view } from '../../envs/babyai/view.ts';
 import { Rng } from '../../src/core/rng.ts';
@@ -30,9 +30,9 @@ describe('the memory of what was seen', () => {
           const safe = among.filter((one) => !/toggle|drop|pickup/.test(one));
           const action = safe[choice % safe.length]!;
           const step = session.step(action);
-          memory = track.after(memory, { action, observation: step.observation });
+          memory = track.reduce(memory, { action, observation: step.observation });
           if (step.kind === 'terminated') break;
-          for (const { name, place } of remembered(memory)) {
+          for (const { name, place } of listRemembered(memory)) {
             if (!place) continue;
             const [fx, fy] = [DX[world.agentDir]!, DY[world.agentDir]!];
             const x = world.agentX + place.front * fx - place.right * fy;
@@ -56,13 +56,13 @@ describe('the memory of what was seen', () => {
     } as const;
     const before = track.begin(first);
     const turn = { action: 'turn right', observation: say('') };
-    const after = track.after(before, turn);
+    const after = track.reduce(before, turn);
     const read = (memory: Memory) => view.render(first, [turn], memory).segments.join('');
     expect(read(after)).toBe('go to red ball | turn right see clear was red ball 2 behind left 3');
-    expect(remembered(before)).toEqual([]);
+    expect(listRemembered(before)).toEqual([]);
     expect(view.candidate!('turn right', after)).toBe('turn right done 1');
     expect(view.candidate!('turn right', before)).toBe('turn right done 0');
-    const gone = track.after(after, { action: 'go to blue box 1', observation: say('') });
+    const gone = track.reduce(after, { action: 'go to blue box 1', observation: say('') });
     expect(read(gone)).toMatch(/was red ball 2 ago$/);
   });
 });
@@ -94,7 +94,7 @@ const RULES: Readonly<Record<string, Player>> = {
   'least done': (texts) => least(texts.map(doneIn)),
   'least done, doors first': (texts) => first(least(texts.map(doneIn)), texts, isDoor),
   'back to what was seen': (texts, memory) => {
-    const place = remembered(memory)[0]?.place;
+    const place = listRemembered(memory)[0]?.place;
     const among = least(texts.map(doneIn));
     if (!place) return among;
     return first(among, texts, (text) => text.startsWith(place.right < 0 ? 'turn left' : 'turn right'));
@@ -115,7 +115,7 @@ function success(player: Player): number {
       const texts = actions.map((action) => view.candidate!(action, memory));
       const action = actions[rng.pick(player(texts, memory, done, actions))]!;
       const step = session.step(action);
-      memory = track.after(memory, { action, observation: step.observation });
+      memory = track.reduce(memory, { action, observation: step.observation });
       done.set(action, (done.get(action) ?? 0) + 1);
       if (step.kind !== 'terminated') continue;
       if (step.success) won++;

@@ -1,6 +1,6 @@
 /** Declares a test for each law of `src/conformance`: a family's test file calls it once, with texts of its own world. */
 import { describe, expect, it } from 'vitest';
-import { brokenLines, checkLaw } from '../../src/conformance/check.ts';
+import { checkLaw, formatBroken } from '../../src/conformance/check.ts';
 import { laws, type Subject } from '../../src/conformance/laws.ts';
 import { measureLeak } from '../../src/conformance/measure.ts';
 
@@ -21,7 +21,7 @@ export function testEnvLaws(name: string, subject: Subject, share = 1, leaks = t
     for (const law of laws) {
       it(law.name, { timeout: 600_000 }, async () => {
         const result = await checkLaw(law, subject, { cases: Math.ceil((CASES * share) / SEEDS.length), seed });
-        expect(brokenLines(result)).toEqual([]);
+        expect(formatBroken(result)).toEqual([]);
       });
     }
   });

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import * as babyai from '../../envs/babyai/index.ts';
 import * as textcraft from '../../envs/textcraft/index.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
-import { type Demonstration, ofAgentTraj } from '../../src/offline/demonstrations.ts';
+import { convertAgentTraj, type Demonstration } from '../../src/offline/demonstrations.ts';
 import { playAgain } from '../../src/offline/published.ts';
 import { type PublishedItem, publishedItem, reply } from '../support/published-episodes.ts';
 
@@ -15,8 +15,8 @@ type World = typeof textcraft | typeof babyai;
 async function again(world: World, options: EnvOptions, items: readonly unknown[], onlyListed = true) {
   const notices: string[] = [];
   const onNotice = (line: string) => notices.push(line);
-  const published = world.agentgym.published!(options);
-  const kept = await playAgain(ofAgentTraj(items, 'file'), published, { onlyListed, onNotice });
+  const published = world.agentgym.openPublished!(options);
+  const kept = await playAgain(convertAgentTraj(items, 'file'), published, { onlyListed, onNotice });
   return { kept, notices };
 }
 
@@ -73,7 +73,7 @@ describe('a published episode of TextCraft', () => {
     const longer = { ...good, conversations: [...good.conversations, last, reply('inventory')] };
     const none = { ...good, conversations: good.conversations.with(2, { ...last, value: 'Instruction:\nHello.' }) };
     const { kept, notices } = await again(textcraft, authors, [other, longer, good, none]);
-    const whole = actionsOf(ofAgentTraj([good], 'file')[0]!);
+    const whole = actionsOf(convertAgentTraj([good], 'file')[0]!);
     expect(kept.map(actionsOf)).toEqual([whole, whole]);
     expect(notices).toEqual([
       expect.stringMatching(/^file, textcraft_\d+: left out: observation \d+ was "Instruction:.*; the world says "/),

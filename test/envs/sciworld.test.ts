@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createEnv, type SciWorldSession } from '../../envs/sciworld/index.ts';
 import { JavaRandom } from '../../envs/sciworld/java-random.ts';
-import { registered, Simulator } from '../../envs/sciworld/simulator.ts';
+import { findRegistered, Simulator } from '../../envs/sciworld/simulator.ts';
 import { UserError } from '../../src/core/errors.ts';
 
 const open = (index: number, options = {}) =>
@@ -99,31 +99,31 @@ describe('stages', () => {
 
 describe('simplifications', () => {
   const easy = (name: string, variation = 0) =>
-    new Simulator(registered(name)!, variation, ['openDoors', 'teleportAction']);
+    new Simulator(findRegistered(name)!, variation, ['openDoors', 'teleportAction']);
 
   it('open the doors and let the agent teleport', () => {
     const simulator = easy('boil');
     expect(simulator.look()).not.toContain('closed)');
     expect(simulator.step('teleport to foundry')).toBe('You teleport to the foundry.');
-    expect(new Simulator(registered('boil')!, 0).step('teleport to foundry')).toBe(
+    expect(new Simulator(findRegistered('boil')!, 0).step('teleport to foundry')).toBe(
       'No known action matches that input.',
     );
   });
 
   it('take the electrical actions away', () => {
-    const simulator = new Simulator(registered('boil')!, 0, ['noElectricalAction']);
+    const simulator = new Simulator(findRegistered('boil')!, 0, ['noElectricalAction']);
     expect(simulator.step('connect agent to air')).toBe('No known action matches that input.');
     expect(simulator.valid().some((text) => text.startsWith('connect'))).toBe(false);
   });
 
   it('open the containers', () => {
-    const simulator = new Simulator(registered('boil')!, 0, ['openContainers', 'teleportAction']);
+    const simulator = new Simulator(findRegistered('boil')!, 0, ['openContainers', 'teleportAction']);
     simulator.step('teleport to kitchen');
     expect(simulator.look()).toContain('The cupboard door is open.');
   });
 
   it('water the flower pots', () => {
-    const simulator = new Simulator(registered('grow-plant')!, 0, ['selfWateringFlowerPots', 'teleportAction']);
+    const simulator = new Simulator(findRegistered('grow-plant')!, 0, ['selfWateringFlowerPots', 'teleportAction']);
     simulator.step('teleport to greenhouse');
     expect(simulator.look()).toContain('a flower pot 1 (containing soil, a substance called water)');
   });
@@ -139,7 +139,7 @@ describe('random numbers', () => {
   it('are drawn as often by the valid list as the original draws them', () => {
     const draws = ([task, variation]: readonly [string, number]) => {
       const { world, valid } = (() => {
-        const simulator = new Simulator(registered(task)!, variation);
+        const simulator = new Simulator(findRegistered(task)!, variation);
         return { world: simulator.world, valid: () => simulator.valid() };
       })();
       world.random.seed(12345);

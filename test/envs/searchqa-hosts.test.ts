@@ -44,9 +44,9 @@ function search(on: EnvPool, episode: number): Promise<EnvEvent> {
     on.observations$.subscribe((event) => {
       if (event.episode !== episode) return;
       if (event.type === 'failed' || event.turn === 1) resolve(event);
-      else on.tell({ type: 'step', episode, turn: 1, action: '<search>Ardby</search>' });
+      else on.send({ type: 'step', episode, turn: 1, action: '<search>Ardby</search>' });
     });
-    on.tell({ type: 'open', episode, attempt: 1, task: { env: 'searchqa', index: 0, seed: 0 } });
+    on.send({ type: 'open', episode, attempt: 1, task: { env: 'searchqa', index: 0, seed: 0 } });
   });
 }
 

@@ -32,7 +32,7 @@ const textOf = (read: Read) => view.render(first(''), [], read).segments.join(''
 
 describe('the view', () => {
   const begun = track.begin(first('Who is the father of the maker of Hollow Meadow of Dra?'));
-  const once = track.after(begun, {
+  const once = track.reduce(begun, {
     action: search('Hollow Meadow of Dra'),
     observation: information(
       ['Hollow Meadow of Dra', 'The maker of Hollow Meadow of Dra is Ann Bel. It was released in 1843.'],
@@ -62,13 +62,13 @@ describe('the view', () => {
         ['Other', `The birth of Ann Bel fell in 1700. The maker of ${title} is Ann Bel.`],
       ),
     });
-    const one = track.after(two, of('Dark Hill', 1843, 'Ann Bel'));
+    const one = track.reduce(two, of('Dark Hill', 1843, 'Ann Bel'));
     expect(textOf(one)).toBe(
       'ask which releas first asked one asked two search asked one read number releas of asked one',
     );
     expect(candidate(answer('Dark Hill'), one)).toBe('answer title of asked one');
     const notesOf = (year: number, maker: string) =>
-      textOf(track.after(one, of('Hollow Meadow of Dra', year, maker))).split(' search asked two ')[1];
+      textOf(track.reduce(one, of('Hollow Meadow of Dra', year, maker))).split(' search asked two ')[1];
     expect(notesOf(1842, 'Jim Ko')).toBe('read number releas of asked one read number releas of asked two less');
     expect(notesOf(1843, 'Jim Ko')).toBe('read number releas of asked one read number releas of asked two same');
     expect(notesOf(1900, 'Ann Bel')).toBe(
@@ -83,7 +83,7 @@ describe('the view', () => {
     ).reduce((read, line) => {
       const [, title, year, father] = /^(.*) (\d+) (.*)$/.exec(line)!;
       const text = `The father of ${title} is ${father}. The birth of ${title} fell in ${year}.`;
-      return track.after(read, { action: search(title!), observation: information([title!, text]) });
+      return track.reduce(read, { action: search(title!), observation: information([title!, text]) });
     }, two);
     expect(textOf(told).split(' read ').slice(1)).toEqual([
       'number birth fell of asked one',
@@ -99,7 +99,7 @@ describe('the view', () => {
     expect(candidate(answer('Dra Mills'), once)).toBe('answer work by letter about surviv privat hand of asked');
     expect(candidate(answer('Jim Ko'), once)).toBe('answer mayor far');
     expect(candidate(answer('Nobody'), once)).toBe('answer unread');
-    const twice = track.after(once, {
+    const twice = track.reduce(once, {
       action: search('Ann Bel'),
       observation: information(['Ann Bel', 'Ann Bel has the father Hair Kra.'], ['Far', 'Ann Bo met Jim Ko.']),
     });
@@ -111,7 +111,7 @@ describe('the view', () => {
 
   it('marks a passage that names all that the question names', () => {
     const asked = track.begin(first('Who is the father of the painter Ann Bel?'));
-    const read = track.after(asked, {
+    const read = track.reduce(asked, {
       action: search('Ann Bel'),
       observation: information(
         ['Ann Bel', 'Ann Bel is a poet. The father of Ann Bel is Jim Ko.'],
@@ -168,7 +168,7 @@ async function play(index: number, rule: Rule, n = 0): Promise<boolean> {
     const action = among.length > 0 ? listed[rng.pick(among)]! : rng.pick(listed);
     const step = session.step(action) as EnvStep;
     if (step.kind === 'terminated') return step.success === true;
-    read = track.after(read, { action, observation: step.observation });
+    read = track.reduce(read, { action, observation: step.observation });
     observations.push(step.observation);
     done.add(action);
   }

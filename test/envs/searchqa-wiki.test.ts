@@ -72,7 +72,7 @@ describe('the embedded world', () => {
 describe('every question', () => {
   it('says its form, which has one answer by the solver', () => {
     for (const index of [...test, ...trained]) {
-      const { question, form, answers } = wiki.made(index);
+      const { question, form, answers } = wiki.makeQuestion(index);
       const read = readForm(question);
       expect(read, question).toEqual(form);
       const solved = solve(knowledge, read!);
@@ -82,7 +82,7 @@ describe('every question', () => {
 
   it('of the test is asked once, and has the set and the hops of its index', () => {
     expect(test.length).toBe(400);
-    expect(new Set(test.map((index) => wiki.made(index).question)).size).toBe(400);
+    expect(new Set(test.map((index) => wiki.makeQuestion(index).question)).size).toBe(400);
     const counts: Record<string, number> = {};
     for (const index of test) counts[tasks.label(index)] = (counts[tasks.label(index)] ?? 0) + 1;
     expect(counts).toEqual({
@@ -95,7 +95,7 @@ describe('every question', () => {
       bamboogle: 50,
     });
     for (const index of [...test, ...trained]) {
-      const { form } = wiki.made(index);
+      const { form } = wiki.makeQuestion(index);
       expect(hopsOf(index)).toBe(form.type === 'chain' ? form.path.length : 2 * form.path.length);
     }
     const byHops = [1, 2, 3, 4].flatMap((hops) => tasks.sets![`hops-${hops}`]!);
@@ -104,14 +104,14 @@ describe('every question', () => {
 
   it('of the set `composition`, and no other, joins relations that no training question joins', () => {
     const pairs = (index: number) => {
-      const { path } = wiki.made(index).form;
+      const { path } = wiki.makeQuestion(index).form;
       return path.slice(1).map((relation, i) => `${path[i]} ${relation}`);
     };
     const known = new Set(trained.flatMap(pairs));
     const isNew = (index: number) => pairs(index).some((pair) => !known.has(pair));
     const { composition } = tasks.sets!;
     expect(composition!.length).toBe(40);
-    for (const index of composition!) expect(isNew(index), wiki.made(index).question).toBe(true);
+    for (const index of composition!) expect(isNew(index), wiki.makeQuestion(index).question).toBe(true);
     // Of all training questions, that is; a sample of them may miss a pair.
     if (long) for (const index of test) expect(isNew(index)).toBe(composition!.includes(index));
     const asked = new Set(composition!.flatMap(pairs).filter((pair) => !known.has(pair)));
@@ -122,7 +122,7 @@ describe('every question', () => {
   it('for testing walks no component that one for training walks', () => {
     /** Components of every fact on the way, whoever bears the start's name. */
     const walked = (index: number) => {
-      const { form } = wiki.made(index);
+      const { form } = wiki.makeQuestion(index);
       const starts = form.type === 'chain' ? [form.start] : [form.a, form.b];
       const found = new Set<number>();
       for (const start of starts) {
@@ -196,7 +196,7 @@ describe('players', () => {
     const rng = Rng.fromSeed(9);
     const rates = new Map<string, number[]>();
     for (const index of [...test, ...trained]) {
-      const { form } = wiki.made(index);
+      const { form } = wiki.makeQuestion(index);
       const kind = form.type !== 'chain' ? 'comparison' : hopsOf(index) === 1 ? 'one hop' : 'chain';
       for (let i = 0; i < 5; i++) {
         const { success } = await play(index, (_, listed) => (listed.length > 0 ? rng.pick(listed) : undefined));
@@ -237,7 +237,7 @@ describe('players', () => {
 describe('the drawing', () => {
   const index = test[0]!;
   const task = { env: 'searchqa', index, seed: 0 };
-  const { question, answers, searches } = wiki.made(index);
+  const { question, answers, searches } = wiki.makeQuestion(index);
   const drawn = async (last: string, options?: EnvOptions) => {
     const session = env.open(task);
     const turns: { action: string; observation: string }[] = [];

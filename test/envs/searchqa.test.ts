@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { parquetWriteFile } from 'hyparquet-writer';
 import { afterAll, describe, expect, it } from 'vitest';
 import { SearchSession } from '../../envs/searchqa/env.ts';
-import { cutAtAction, extractAnswer, parse, withoutThoughts } from '../../envs/searchqa/grammar.ts';
+import { cutAtAction, extractAnswer, parse, stripThoughts } from '../../envs/searchqa/grammar.ts';
 import { createEnv, start } from '../../envs/searchqa/index.ts';
 import { readOptions } from '../../envs/searchqa/options.ts';
 import { AGENTGYM_RUNS, tableOf } from '../../envs/searchqa/questions.ts';
@@ -264,7 +264,7 @@ describe('hostile output', () => {
       fc.property(hostile, (output) => {
         const match = ACTION.exec(output);
         expect(parse(output)?.type).toBe(match?.[1]);
-        expect(withoutThoughts(output)).toBe(output.replace(/<think>.*?<\/think>/gs, ''));
+        expect(stripThoughts(output)).toBe(output.replace(/<think>.*?<\/think>/gs, ''));
         const answers = [...output.matchAll(/<answer>(.*?)<\/answer>/gs)];
         expect(extractAnswer(output) === undefined).toBe(answers.length === 0);
         expect(output.startsWith(cutAtAction(output))).toBe(true);

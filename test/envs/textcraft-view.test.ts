@@ -18,7 +18,7 @@ describe('the count of what is held', () => {
     const play = (...answers: readonly (readonly [string, string])[]) => {
       const begun = track.begin({ kind: 'first', observation: '' });
       return track.situation!(
-        answers.reduce((seen, [action, observation]) => track.after(seen, { action, observation }), begun),
+        answers.reduce((seen, [action, observation]) => track.reduce(seen, { action, observation }), begun),
       );
     };
     const log = ['get 1 oak log', 'Got 1 oak log'] as const;
@@ -41,7 +41,7 @@ describe('the count of what is held', () => {
           const listed = session.actions();
           const action = choice % 7 === 0 ? `craft 1 stick using ${choice} stone` : listed[choice % listed.length]!;
           const step = session.step(action);
-          seen = track.after(seen, { action, observation: step.observation });
+          seen = track.reduce(seen, { action, observation: step.observation });
           const inventory = session.inventory.map(([name, n]) => [words(name), Number(n)] as const);
           expect([...seen.held].filter(([, n]) => n > 0).sort()).toEqual([...inventory].sort());
           turns++;
@@ -55,7 +55,7 @@ describe('the count of what is held', () => {
 
   it('stands in each candidate, and a new turn leaves the old state alone', () => {
     const before = track.begin({ kind: 'first', observation: '' });
-    const after = track.after(before, { action: 'get 3 oak log', observation: 'Got 3 oak log' });
+    const after = track.reduce(before, { action: 'get 3 oak log', observation: 'Got 3 oak log' });
     const candidate = (action: string, seen = after) => view.candidate!(action, seen);
     expect(candidate('get 2 oak log')).toBe('get 2 oak log held 3 times 1');
     expect(candidate('get 2 oak log', before)).toBe('get 2 oak log held 0 times 0');
@@ -73,7 +73,7 @@ describe('the count of what is held', () => {
       ['inventory', 'Inventory: [oak planks] (5) '],
     ] as const;
     const begun = track.begin({ kind: 'first', observation: '' });
-    const seen = turns.reduce((so, [action, observation]) => track.after(so, { action, observation }), begun);
+    const seen = turns.reduce((so, [action, observation]) => track.reduce(so, { action, observation }), begun);
     expect(view.candidate!('get 1 oak log', seen)).toBe('get 1 oak log held 0 times 2');
     expect(view.candidate!('get 9 oak planks', seen)).toBe('get 9 oak planks held 5 times 1');
     const craft = 'craft 4 oak planks using 1 oak log';
@@ -197,7 +197,7 @@ function success(options: EnvOptions, rule: Rule): number {
         const among = rule({ actions, texts, account });
         const action = among.length > 0 ? actions[rng.pick(among)]! : rng.pick(actions);
         const step = session.step(action);
-        seen = track.after(seen, { action, observation: step.observation });
+        seen = track.reduce(seen, { action, observation: step.observation });
         const [asked] = said(action);
         account.done.add(action);
         account.times.set(asked![0], (account.times.get(asked![0]) ?? 0) + 1);

@@ -106,7 +106,7 @@ const PLANTED: Readonly<Record<string, (episode: Episode) => InProcessDriver>> =
     })(episode, true),
   'a way back that keeps the page': (episode) =>
     new (class extends InProcessDriver {
-      override back(): void {}
+      override goBack(): void {}
     })(episode, true),
 };
 

@@ -59,7 +59,11 @@ async function player(index: number, seed: number, rng: Rng, rule: Rule): Promis
     const action = actions[among.length > 0 ? rng.pick(among) : rng.int(actions.length)]!;
     const step = await session.step(action);
     if (step.kind === 'terminated') return step.success;
-    memory = track.after(memory, { action, observation: step.observation, ...(step.partial ? { partial: true } : {}) });
+    memory = track.reduce(memory, {
+      action,
+      observation: step.observation,
+      ...(step.partial ? { partial: true } : {}),
+    });
     if (!step.partial) turn++;
   }
   return false;
@@ -132,7 +136,7 @@ async function throughLists(index: number): Promise<Way> {
     sizes.push(session.actions().length);
     const { observation, kind, ...rest } = await session.step(text);
     expect([kind, rest]).toMatchObject(['mid', { partial: true }]);
-    memory = track.after(memory, { action: text, observation, partial: true });
+    memory = track.reduce(memory, { action: text, observation, partial: true });
     return session.actions();
   };
   while (step.kind !== 'terminated') {
@@ -160,7 +164,7 @@ async function throughLists(index: number): Promise<Way> {
     const read = new Set(own.map((text) => view.candidate!(text, memory)));
     if (listed.some((text) => !own.includes(text) && read.has(view.candidate!(text, memory)))) toldApart = false;
     step = await session.step(action);
-    memory = track.after(memory, { action, observation: step.observation });
+    memory = track.reduce(memory, { action, observation: step.observation });
   }
   return { listed: true, toldApart, sizes };
 }
@@ -219,7 +223,7 @@ describe('what the policy reads', () => {
       const read = view.candidate!(action, memory);
       expect(read).not.toMatch(/[A-Z]/);
       step = await session.step(action);
-      memory = track.after(memory, { action, observation: step.observation });
+      memory = track.reduce(memory, { action, observation: step.observation });
       expect(view.render(session.first, [], memory).segments.join('')).toContain(`did ${read.split(' ')[0]}`);
     }
   });

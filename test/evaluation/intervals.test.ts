@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
-import { bootstrap, interquartileMean, overTasks, passAtK, wilson } from '../../src/evaluation/intervals.ts';
+import { averageOverTasks, bootstrap, interquartileMean, passAtK, wilson } from '../../src/evaluation/intervals.ts';
 
 /** Share of `draws` simulated intervals that hold `truth`. */
 function coverage(draws: number, truth: number, interval: (rng: Rng) => { low: number; high: number }): number {
@@ -69,14 +69,14 @@ describe('overTasks', () => {
     ['tasks that differ a little', [0.3, 0.7], 4],
   ] as const)('holds the truth about 95 times in 100: %s', (_, mix, episodes) => {
     const held = coverage(1500, (mix[0] + mix[1]) / 2, (rng) =>
-      overTasks(rates(rng, 40, episodes, mix), 40 * episodes),
+      averageOverTasks(rates(rng, 40, episodes, mix), 40 * episodes),
     );
     expect(held).toBeGreaterThan(0.92);
     expect(held).toBeLessThan(0.985);
   });
 
   it('is Wilson over tasks where each task always or never succeeds', () => {
-    const { low, high } = overTasks([1, 1, 1, 0, 0, 1, 0, 1, 1, 0], 80);
+    const { low, high } = averageOverTasks([1, 1, 1, 0, 0, 1, 0, 1, 1, 0], 80);
     const plain = wilson(6, 10);
     // s² has n − 1 in it, so the effective number of tasks is 9.
     expect(low).toBeLessThanOrEqual(plain.low);
@@ -90,14 +90,14 @@ describe('overTasks', () => {
     const z = 1.959964;
     const middle = 3 + z ** 2 / 2;
     const spread = z * Math.sqrt(9 / 6 + z ** 2 / 4);
-    const { low, high, value } = overTasks([1, 0.5, 0.5, 0], 400);
+    const { low, high, value } = averageOverTasks([1, 0.5, 0.5, 0], 400);
     expect(value).toBe(0.5);
     expect(low).toBeCloseTo((middle - spread) / (6 + z ** 2), 12);
     expect(high).toBeCloseTo((middle + spread) / (6 + z ** 2), 12);
   });
 
   it('never knows more than as many independent episodes would tell', () => {
-    const { low, high } = overTasks([0.5, 0.5, 0.5, 0.51], 32);
+    const { low, high } = averageOverTasks([0.5, 0.5, 0.5, 0.51], 32);
     const most = wilson(0.5025 * 32, 32);
     expect(low).toBeCloseTo(most.low, 9);
     expect(high).toBeCloseTo(most.high, 9);

@@ -1,7 +1,12 @@
 /** Intervals over few seeds: tabled quantiles, a case by hand, and coverage by simulation. */
 import { describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
-import { overSeeds, overSeedsAndTasks, pairedDifference, tQuantile } from '../../src/evaluation/over-seeds.ts';
+import {
+  averageOverSeeds,
+  averageOverSeedsAndTasks,
+  comparePaired,
+  tQuantile,
+} from '../../src/evaluation/over-seeds.ts';
 
 /** A standard normal draw (Box–Muller). */
 function normal(rng: Rng): number {
@@ -33,21 +38,25 @@ describe('the quantile of Student’s t', () => {
 
 describe('an interval over seeds', () => {
   it('is the mean and t·s/√n', () => {
-    const { value, low, high, n } = overSeeds([70, 74, 78]); // s = 4, 4.3027·4/√3 = 9.937
+    const { value, low, high, n } = averageOverSeeds([70, 74, 78]); // s = 4, 4.3027·4/√3 = 9.937
     expect([value, n]).toEqual([74, 3]);
     expect(low).toBeCloseTo(64.063, 2);
     expect(high).toBeCloseTo(83.937, 2);
   });
 
   it('knows nothing from one seed', () => {
-    expect(overSeeds([70])).toMatchObject({ value: 70, low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY });
+    expect(averageOverSeeds([70])).toMatchObject({
+      value: 70,
+      low: Number.NEGATIVE_INFINITY,
+      high: Number.POSITIVE_INFINITY,
+    });
   });
 
   it('of a paired difference leaves out what the pairs share', () => {
-    const { value, low, high } = pairedDifference([51, 72, 93], [50, 70, 90]);
+    const { value, low, high } = comparePaired([51, 72, 93], [50, 70, 90]);
     expect(value).toBe(2);
     expect(high - low).toBeLessThan(6); // s = 1
-    expect(() => pairedDifference([1], [1, 2])).toThrow(RangeError);
+    expect(() => comparePaired([1], [1, 2])).toThrow(RangeError);
   });
 
   it.each([3, 5, 10])('covers at least 93 of 100 times at %d seeds', (seeds) => {
@@ -55,7 +64,7 @@ describe('an interval over seeds', () => {
     const draws = 4000;
     let held = 0;
     for (let i = 0; i < draws; i++) {
-      const { low, high } = overSeeds(Array.from({ length: seeds }, () => 0.7 + 0.05 * normal(rng)));
+      const { low, high } = averageOverSeeds(Array.from({ length: seeds }, () => 0.7 + 0.05 * normal(rng)));
       if (low <= 0.7 && 0.7 <= high) held++;
     }
     expect(held / draws).toBeGreaterThanOrEqual(0.93);
@@ -91,20 +100,20 @@ describe('an interval over seeds and tasks', () => {
           return won / 8;
         });
       });
-      const { low, high } = overSeedsAndTasks(rates);
+      const { low, high } = averageOverSeedsAndTasks(rates);
       if (low <= truth && truth <= high) held++;
     }
     expect(held / draws).toBeGreaterThanOrEqual(0.93);
   });
 
   it('is refused for one seed or unlike rows', () => {
-    expect(() => overSeedsAndTasks([[1, 0]])).toThrow(RangeError);
-    expect(() => overSeedsAndTasks([[1, 0], [1]])).toThrow(RangeError);
+    expect(() => averageOverSeedsAndTasks([[1, 0]])).toThrow(RangeError);
+    expect(() => averageOverSeedsAndTasks([[1, 0], [1]])).toThrow(RangeError);
   });
 
   it('of what never varies is a point', () => {
     expect(
-      overSeedsAndTasks([
+      averageOverSeedsAndTasks([
         [1, 1],
         [1, 1],
       ]),

@@ -3,18 +3,18 @@ import { createEnv as babyai, heldOutTasks } from '../../envs/babyai/index.ts';
 import { createEnv as textcraft } from '../../envs/textcraft/index.ts';
 import { waysTo } from '../../envs/textcraft/start.ts';
 import { summarise } from '../../src/evaluation/summary.ts';
-import { evaluatedTasks, readTaskIds, trainedTasks } from '../../src/evaluation/tasks.ts';
+import { listEvaluatedTasks, listTrainTasks, readTaskIds } from '../../src/evaluation/tasks.ts';
 
 describe('the tasks of an evaluation', () => {
   it('are the split where no set is named', () => {
     const env = babyai();
-    expect(evaluatedTasks(env, { split: 'test' })).toBe(env.tasks.split('test'));
-    expect(evaluatedTasks(env, { split: 'train' })).toBe(env.tasks.split('train'));
+    expect(listEvaluatedTasks(env, { split: 'test' })).toBe(env.tasks.split('test'));
+    expect(listEvaluatedTasks(env, { split: 'train' })).toBe(env.tasks.split('train'));
   });
 
   it('are the named set: 360 of BabyAI, in neither of the paper’s lists', () => {
     const env = babyai();
-    const tasks = evaluatedTasks(env, { split: 'test', tasks: 'held-out' });
+    const tasks = listEvaluatedTasks(env, { split: 'test', tasks: 'held-out' });
     expect(tasks).toEqual(heldOutTasks);
     expect(tasks.length).toBe(360);
     expect(env.tasks.split('test').some((index) => tasks.includes(index))).toBe(false);
@@ -22,19 +22,23 @@ describe('the tasks of an evaluation', () => {
   });
 
   it('cannot be a set that is not there', () => {
-    expect(() => evaluatedTasks(babyai(), { split: 'test', tasks: 'heldout' })).toThrow(
+    expect(() => listEvaluatedTasks(babyai(), { split: 'test', tasks: 'heldout' })).toThrow(
       /it has held-out, test-and-held-out, fresh/,
     );
-    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: 'held-out' })).toThrow(/it has outside-test/);
+    expect(() => listEvaluatedTasks(textcraft(), { split: 'test', tasks: 'held-out' })).toThrow(/it has outside-test/);
   });
 });
 
 describe('a list of tasks', () => {
   it('is played in order, each once, and holds no task that is not there', () => {
-    expect(evaluatedTasks(textcraft(), { split: 'test', tasks: [7, 3, 7] })).toEqual([3, 7]);
-    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [3, 544] })).toThrow(/has tasks 0 … 543, got 544/);
-    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [3, -1] })).toThrow(/has tasks 0 … 543, got -1/);
-    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [] })).toThrow(
+    expect(listEvaluatedTasks(textcraft(), { split: 'test', tasks: [7, 3, 7] })).toEqual([3, 7]);
+    expect(() => listEvaluatedTasks(textcraft(), { split: 'test', tasks: [3, 544] })).toThrow(
+      /has tasks 0 … 543, got 544/,
+    );
+    expect(() => listEvaluatedTasks(textcraft(), { split: 'test', tasks: [3, -1] })).toThrow(
+      /has tasks 0 … 543, got -1/,
+    );
+    expect(() => listEvaluatedTasks(textcraft(), { split: 'test', tasks: [] })).toThrow(
       /expected task indices .* got none/,
     );
   });
@@ -63,7 +67,7 @@ describe('a task that training has seen in part', () => {
     for (const order of ['sorted', 'agenttraj'] as const) {
       const env = textcraft({ order });
       const { goals } = env.treeUnder(env.tasks.evalSeed);
-      const seen = env.tasks.split('test').filter((index) => env.tasks.seen!(index));
+      const seen = env.tasks.split('test').filter((index) => env.tasks.isSeen!(index));
       const train = env.tasks.split('train').map((index) => goals[index]!.item);
       for (const index of seen) {
         const { item } = goals[index]!;
@@ -77,9 +81,11 @@ describe('a task that training has seen in part', () => {
 
   it('is a level that opens with the words of a train level', () => {
     const { tasks } = babyai();
-    const counts = [tasks.split('test'), heldOutTasks].map((list) => list.filter((index) => tasks.seen!(index)).length);
+    const counts = [tasks.split('test'), heldOutTasks].map(
+      (list) => list.filter((index) => tasks.isSeen!(index)).length,
+    );
     console.log(`${counts[0]} of BabyAI's 90 and ${counts[1]} of its 360 open as a train level of their kind does`);
-    expect(tasks.split('train').every((index) => tasks.seen!(index))).toBe(true);
+    expect(tasks.split('train').every((index) => tasks.isSeen!(index))).toBe(true);
     expect(counts[0]).toBeGreaterThan(0);
     expect(counts[0]).toBeLessThan(45);
   });
@@ -94,10 +100,10 @@ describe('a task that training has seen in part', () => {
     });
     const plan = { name: 'x', horizon: 24, temperature: 1 };
     const test = tasks.split('test');
-    const results = test.map((index) => outcome(index, tasks.seen!(index)));
+    const results = test.map((index) => outcome(index, tasks.isSeen!(index)));
     const { all, unseen } = summarise({ plan, results, failed: 0 }, tasks);
     expect(unseen!.success.value).toBe(0);
-    expect(unseen!.tasks).toBe(test.filter((index) => !tasks.seen!(index)).length);
+    expect(unseen!.tasks).toBe(test.filter((index) => !tasks.isSeen!(index)).length);
     expect(all.success.value).toBeGreaterThan(0);
     const known = tasks.split('train').slice(0, 3);
     expect(
@@ -109,9 +115,9 @@ describe('a task that training has seen in part', () => {
 describe('the tasks of training', () => {
   it('are the split or the named set, with the named labels', () => {
     const env = textcraft();
-    const deep = trainedTasks(env, { set: 'outside-test', labels: ['depth 4'] });
+    const deep = listTrainTasks(env, { set: 'outside-test', labels: ['depth 4'] });
     expect(deep).toHaveLength(11 - 3);
-    expect(trainedTasks(env, {})).toEqual(env.tasks.split('train'));
-    expect(() => trainedTasks(env, { set: 'toString' })).toThrow(/tasks.set: textcraft has no set/);
+    expect(listTrainTasks(env, {})).toEqual(env.tasks.split('train'));
+    expect(() => listTrainTasks(env, { set: 'toString' })).toThrow(/tasks.set: textcraft has no set/);
   });
 });

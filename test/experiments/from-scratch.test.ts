@@ -9,7 +9,7 @@ const table: TaskTable = {
   labels: ['easy', 'hard'],
   label: (index) => (index < 3 ? 'easy' : 'hard'),
   split: () => [0, 1, 2, 3],
-  seen: (index) => index === 0,
+  isSeen: (index) => index === 0,
   evalSeed: 0,
 };
 const list = { set: 'test', horizon: 24, title: 'Four tasks', note: 'A note.', paper: [['The paper', '91.0', '100']] };

@@ -8,21 +8,21 @@ import {
   type CellRow,
   commonHash,
   type Evaluated,
+  isWithin,
   type Mark,
   playBaseline,
   playCell,
   playCells,
   readRows,
-  within,
 } from '../../experiments/cells.ts';
 import { missingCells } from '../../experiments/horizon.ts';
 import {
   curves,
   difference,
+  findSharedTokens,
   hasCollapsed,
   rateAtTokens,
   rateOf,
-  sharedTokens,
   worldSection,
 } from '../../experiments/horizon-report.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
@@ -56,7 +56,7 @@ describe('figures of the horizon study', () => {
     expect(rateAtTokens(one, 200)).toBeCloseTo(0.4, 12);
     expect(rateAtTokens(one, 300)).toBeCloseTo(0.6, 12);
     expect([rateAtTokens(one, 301), rateAtTokens(one, 99)]).toEqual([undefined, undefined]);
-    expect(sharedTokens([one, row('b', 1, [50, 0.1], [250, 0.3])])).toBe(250);
+    expect(findSharedTokens([one, row('b', 1, [50, 0.1], [250, 0.3])])).toBe(250);
   });
 
   it('call a cell collapsed that has lost half of what it had above random play', () => {
@@ -133,13 +133,13 @@ describe('the file of rows', () => {
 
   it('are played as many as are asked for, the baselines besides', () => {
     const all = missingCells([]);
-    expect(within(all, 3).map(({ player }) => player ?? 'trained')).toEqual([
+    expect(isWithin(all, 3).map(({ player }) => player ?? 'trained')).toEqual([
       ...['random', 'planner', 'random', 'planner'],
       ...['trained', 'trained', 'trained'],
     ]);
-    expect(within(all.slice(4), 1)).toEqual([all[4]]);
-    expect(within(all, 0)).toEqual([]);
-    expect(within(all, Number.POSITIVE_INFINITY)).toEqual(all);
+    expect(isWithin(all.slice(4), 1)).toEqual([all[4]]);
+    expect(isWithin(all, 0)).toEqual([]);
+    expect(isWithin(all, Number.POSITIVE_INFINITY)).toEqual(all);
   });
 
   it('leaves 80 cells and four baselines to play, the baselines first, then seed by seed', () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { Group, Turn } from '../../src/core/trajectory.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
-import { brokenRecord } from '../../src/learner/finite.ts';
+import { findBrokenRecord } from '../../src/learner/finite.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
@@ -143,9 +143,9 @@ describe('circuit breaker', () => {
       const logprobs = turn.decision.logprobs.map((logprob, i, all) => (i === all.length - 1 ? Number.NaN : logprob));
       return { ...turn, decision: { ...turn.decision, logprobs } };
     });
-    expect(brokenRecord([group!])).toBeUndefined();
-    expect(brokenRecord(spoilt)?.where).toBe('behaviour');
-    expect(brokenRecord(spoilt)?.message).toMatch(/turn 0 is not finite/);
+    expect(findBrokenRecord([group!])).toBeUndefined();
+    expect(findBrokenRecord(spoilt)?.where).toBe('behaviour');
+    expect(findBrokenRecord(spoilt)?.message).toMatch(/turn 0 is not finite/);
   });
 
   it('keeps the newest twenty batches in quarantine', async () => {

@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import { digestsOf, Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
 import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
@@ -47,7 +47,7 @@ async function train(toy: ToyConfig, dir: string, updates: number, resume: boole
     async ({ run, notices }) => {
       if (!resume) expect((await run.save()).ok).toBe(true);
       const { status } = await run.train();
-      expect(unaccounted(status.accounting)).toBe(0);
+      expect(countUnaccounted(status.accounting)).toBe(0);
       await run.stop();
       return { status, notices };
     },

@@ -15,7 +15,7 @@ import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
 import { logprobsGraph } from '../../src/model/programs.ts';
 import { type PreferenceEpoch, type PreferenceOptions, trainOnPairs } from '../../src/offline/preference.ts';
-import { frozen } from '../../src/pretrained/base.ts';
+import { freeze } from '../../src/pretrained/base.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
 import { openChatCodec } from '../../src/reading/chat-codec.ts';
 import type { Codec } from '../../src/reading/codec.ts';
@@ -154,7 +154,7 @@ it('a measurement in several passes gives every decision its own log-probability
   // The longest comes last, and passes begin with it.
   const runs = [[[70]], [[71, 72], [73]], [[80, 81, 82, 83, 84, 85], [86], [87, 88]]];
   const units = runs.flatMap((one, i) => trainUnits(codec, [episode(codec, i, one, 1, `begin ${i}`)], i));
-  const model = frozen(openModel(folder));
+  const model = freeze(openModel(folder));
   const adapted = { ...model, adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
   const params = { version: 0, values: drawParameters(parameterSpecs(adapted), 1) };
   const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
@@ -181,7 +181,7 @@ it('preference pairs are learnt alike whole and dense, in parts, recomputed and 
     },
     { chosen: episode(codec, 4, [[99]], 1), rejected: episode(codec, 5, [[65, 66, 67]], 0) },
   ];
-  const model = { ...frozen(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+  const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
   const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
   const start = { version: 0, values: drawParameters(specs, 1) };
   const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
@@ -238,7 +238,7 @@ it('an update is the same in one pass, in several, in parts and recomputed', asy
       episode(codec, 2, [[73, 74, 75, 76, 77], [60], [61]], 0.5),
     ],
   };
-  const model = { ...frozen(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+  const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
   const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
   const values = drawParameters(specs, 1);
   const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });

@@ -8,7 +8,7 @@ import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { initialParams } from '../../src/model/parameters.ts';
-import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/offline/demonstrations.ts';
+import { convertAgentTraj, type Demonstration, readDemonstrations } from '../../src/offline/demonstrations.ts';
 import { pairUp } from '../../src/offline/preference.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
 import type { OfflineStep } from '../../src/offline/step.ts';
@@ -73,7 +73,7 @@ async function traces(config: RunConfig, dir: string): Promise<Demonstration[]> 
 
 describe('demonstrations', () => {
   it('reads AgentTraj: only replies with loss are learnt, actions cut out of the ReAct form', () => {
-    const [first] = ofAgentTraj(agentTraj, 'file');
+    const [first] = convertAgentTraj(agentTraj, 'file');
     expect(first).toEqual({
       source: 'file, memory_red_0',
       task: 'memory_red_0',
@@ -84,8 +84,8 @@ describe('demonstrations', () => {
       finalObservation: '',
       score: 1,
     });
-    expect(() => ofAgentTraj({}, 'file')).toThrow('file: the file: expected a list');
-    expect(() => ofAgentTraj([{ conversations: [say('gpt', 'x', true)] }], 'file')).toThrow('message 0');
+    expect(() => convertAgentTraj({}, 'file')).toThrow('file: the file: expected a list');
+    expect(() => convertAgentTraj([{ conversations: [say('gpt', 'x', true)] }], 'file')).toThrow('message 0');
   });
 
   it('keeps a reply without loss in the episode as context, but for the acknowledgement of the instruction', () => {
@@ -100,7 +100,7 @@ describe('demonstrations', () => {
       ...[human('which'), gpt('Action: red', true)],
       human('over'),
     ];
-    const [one] = ofAgentTraj([{ item_id: 'x', conversations }], 'file');
+    const [one] = convertAgentTraj([{ item_id: 'x', conversations }], 'file');
     expect(one!.turns).toEqual([
       { observation: 'red', action: 'go' },
       { observation: 'at 1', action: 'left', untrained: true },
@@ -109,14 +109,14 @@ describe('demonstrations', () => {
     expect(one!.finalObservation).toBe('over');
     const silent = conversations.map((message) => (message.from === 'gpt' ? { ...message, loss: false } : message));
     const reader = { codec, decoder: 'tokens', masked: false } as const;
-    expect(() => fromDemonstration(reader, ofAgentTraj([{ conversations: silent }], 'file')[0]!, 0, 0)).toThrow(
+    expect(() => fromDemonstration(reader, convertAgentTraj([{ conversations: silent }], 'file')[0]!, 0, 0)).toThrow(
       'none of its 3 replies has `loss: true`',
     );
   });
 
   it('says what does not fit the policy', () => {
     const reader = { codec: new ViewCodec(view), decoder: 'choice', masked: true } as const;
-    const [one] = ofAgentTraj(agentTraj, 'file');
+    const [one] = convertAgentTraj(agentTraj, 'file');
     expect(() => fromDemonstration(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
     const listed = { ...one!, turns: [{ observation: 'red', action: 'fly', actions: ['go'] }] };
     expect(() => fromDemonstration(reader, listed, 0, 0)).toThrow("'fly' is not among the 1 listed actions");
@@ -313,7 +313,7 @@ describe('off-line learning', () => {
     await inFolder(async (dir) => {
       const config = toyConfig('memory', {});
       await expect(superviseRun(request(config, dir, []), () => {})).rejects.toThrow('nothing to learn from');
-      const alike = ofAgentTraj(agentTraj, 'file');
+      const alike = convertAgentTraj(agentTraj, 'file');
       await expect(preferRun({ ...request(config, dir, alike), beta: 1 }, () => {})).rejects.toThrow('no two episodes');
       expect(existsSync(join(dir, 'checkpoints'))).toBe(false);
     });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine, HostTensor, Program } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
-import { summed } from '../../src/learner/micro-batches.ts';
+import { sumPasses } from '../../src/learner/micro-batches.ts';
 import { Replica } from '../../src/learner/replica.ts';
 import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
@@ -39,7 +39,7 @@ describe('sums over passes', () => {
         fc.scheduler(),
         async (values, count, scheduler) => {
           const passes = values.map((value) => () => ({ x: scalar(value) }));
-          const alone = await summed(
+          const alone = await sumPasses(
             { program: standIn(async () => {}).program, replicas: [] },
             { w: scalar(3) },
             passes,
@@ -48,7 +48,7 @@ describe('sums over passes', () => {
           const others = Array.from({ length: count }, (_, i) =>
             standIn((value) => scheduler.schedule(Promise.resolve(), `replica ${i} ${value}`)),
           );
-          const shared = summed(
+          const shared = sumPasses(
             { program: own.program, replicas: others.map(({ replica }) => replica) },
             { w: scalar(3) },
             passes,
@@ -74,7 +74,11 @@ describe('sums over passes', () => {
       throw new Error('no room');
     });
     const passes = Array.from({ length: 40 }, (_, i) => () => ({ x: scalar(i) }));
-    const sums = summed({ program: slow.program, replicas: [failing.replica, slow.replica] }, { w: scalar(0) }, passes);
+    const sums = sumPasses(
+      { program: slow.program, replicas: [failing.replica, slow.replica] },
+      { w: scalar(0) },
+      passes,
+    );
     await expect(sums).rejects.toThrow('no room');
     expect(through).toBe(slow.runs.length);
     expect(slow.runs.length + failing.runs.length).toBeLessThan(10);

@@ -6,12 +6,12 @@ import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { measure } from '../../src/learner/measure.ts';
 import {
-  drawn,
+  drawRemembered,
   plainMemory,
   type Remembered,
-  remembered,
-  revivedMemory,
+  reviveMemory,
   surplusOf,
+  updateMemory,
 } from '../../src/learner/self-imitation.ts';
 import { Trainer, type TrainerOptions, type TrainerStart } from '../../src/learner/trainer.ts';
 import { trainUnits } from '../../src/learner/training-batch.ts';
@@ -206,7 +206,7 @@ describe('a memory of episodes', () => {
             .filter((one, i) => made[i]!.before && priorityOf(one) > 0)
             .map((trajectory): Remembered => ({ trajectory, priority: priorityOf(trajectory) }));
           const played = all.filter((_, i) => !made[i]!.before);
-          const kept = remembered(before, [], played, { episodes: 1, capacity, weight: 1 }, GAMMA);
+          const kept = updateMemory(before, [], played, { episodes: 1, capacity, weight: 1 }, GAMMA);
           const best = new Map<number, number>();
           for (const one of all) best.set(one.task.index, Math.max(best.get(one.task.index) ?? 0, priorityOf(one)));
           const wanted = [...best.values()].filter((priority) => priority > 0).sort((a, b) => b - a);
@@ -225,8 +225,8 @@ describe('a memory of episodes', () => {
     };
     const untrained = { ...won, turns: won.turns.map((turn) => ({ ...turn, untrained: true as const })) };
     const options = { episodes: 1, capacity: 9, weight: 1 };
-    expect(remembered([], [], [scripted, untrained], options, GAMMA)).toEqual([]);
-    expect(remembered([], [], [won], options, GAMMA)).toHaveLength(1);
+    expect(updateMemory([], [], [scripted, untrained], options, GAMMA)).toEqual([]);
+    expect(updateMemory([], [], [won], options, GAMMA)).toHaveLength(1);
   });
 
   it('draws by priority, none twice', () => {
@@ -236,13 +236,13 @@ describe('a memory of episodes', () => {
     const rng = Rng.fromSeed(3);
     const first = [0, 0, 0];
     for (let n = 0; n < 9000; n++) {
-      const picked = drawn(memory, 2, rng);
+      const picked = drawRemembered(memory, 2, rng);
       expect(new Set(picked).size).toBe(2);
       first[picked[0]!.trajectory.task.index]!++;
     }
     for (const [i, share] of [1 / 9, 2 / 9, 6 / 9].entries()) expect(first[i]! / 9000).toBeCloseTo(share, 1);
-    expect(drawn(memory, 9, rng)).toHaveLength(3);
-    expect(drawn([], 9, rng)).toEqual([]);
+    expect(drawRemembered(memory, 9, rng)).toHaveLength(3);
+    expect(drawRemembered([], 9, rng)).toEqual([]);
   });
 
   it('comes back from a checkpoint without what is read otherwise now, and without impossible earnings', () => {
@@ -256,6 +256,6 @@ describe('a memory of episodes', () => {
     }));
     const other = { ...second, trajectory: { ...second.trajectory, turns } };
     const rich = { ...third, trajectory: paid(third.trajectory, 1e300) };
-    expect(revivedMemory([first, other, rich], codec, GAMMA)).toEqual([memory[0]]);
+    expect(reviveMemory([first, other, rich], codec, GAMMA)).toEqual([memory[0]]);
   });
 });

@@ -9,7 +9,7 @@ import { ALL_PROJECTIONS, type ModelConfig } from '../../src/model/config.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
 import { type Decoding, gradientGraph, logprobsGraph } from '../../src/model/programs.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import { frozenAs } from '../../src/pretrained/quantize.ts';
+import { freezeAs } from '../../src/pretrained/quantize.ts';
 import { toOnnx } from '../../src/tensor/onnx.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'longplay-recompute-'));
@@ -76,7 +76,7 @@ it.each([
   ['none', { masked: true, chunks: 4 }],
   ['int8', { masked: true, chunks: 30, recompute: true }],
 ] as const)('%s, %j: the gradients are those of the plain graph', async (quantize, decoding) => {
-  const model = frozenAs(openModel(folder), quantize, join(folder, 'cache'));
+  const model = freezeAs(openModel(folder), quantize, join(folder, 'cache'));
   const config = { ...model, adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
   for (const engine of ['onnxruntime-node', 'reference'] as const) {
     const plain = await gradientsBy(config, { masked: 'masked' in decoding }, engine);
@@ -104,7 +104,7 @@ it('full training recomputes too', async () => {
 /** Nodes of one kind in the program of a frozen model's gradients. */
 function nodesOf(opType: string, decoding: Partial<Decoding>): number {
   const config = {
-    ...frozenAs(openModel(folder), 'none', folder),
+    ...freezeAs(openModel(folder), 'none', folder),
     adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS },
   };
   const options = { contrib: true, normInverse: true, oneThread: true, files: true };

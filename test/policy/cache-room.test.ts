@@ -24,7 +24,7 @@ function configOf(rollout: object, cacheMb?: number, episodesPerTask = 2) {
 }
 
 it('counts keys and values of every layer and head, in single precision', () => {
-  expect(KvCache.mostBytes(model, 3, 8)).toBe(3 * 8 * ONE * 2 ** 20);
+  expect(KvCache.countMaxBytes(model, 3, 8)).toBe(3 * 8 * ONE * 2 ** 20);
 });
 
 it('never lets more episodes run than fit when each is as long as the model reads, and as many as do', () => {

@@ -17,8 +17,8 @@ import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import { OwnAdapters } from '../../src/policy/served-adapters.ts';
 import { ServerPolicy } from '../../src/policy/server-policy.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import { frozenAs, type Quantize } from '../../src/pretrained/quantize.ts';
-import { type ChatReading, openChatCodec } from '../../src/reading/chat-codec.ts';
+import { freezeAs, type Quantize } from '../../src/pretrained/quantize.ts';
+import { type ChatCodecSpec, openChatCodec } from '../../src/reading/chat-codec.ts';
 import { openGenerationClient } from '../../src/remote/generation/generation-client.ts';
 import { FakeGenerationServer } from '../support/fake-generation-server.ts';
 import { type PolicySubject, testPolicyLaws } from './laws.ts';
@@ -55,7 +55,7 @@ function openings(): string[] {
   });
 }
 
-function reading(change: Partial<ChatReading> = {}): ChatReading {
+function reading(change: Partial<ChatCodecSpec> = {}): ChatCodecSpec {
   const { config, endTokens } = openModel(change.folder ?? folder);
   return {
     folder,
@@ -83,9 +83,9 @@ function drawn(config: ModelConfig, version: number): ParamSet {
 }
 
 /** A model in this process that spells listed actions. */
-function checkpoint(quantize: Quantize, change: Partial<ChatReading> = {}): PolicySubject {
+function checkpoint(quantize: Quantize, change: Partial<ChatCodecSpec> = {}): PolicySubject {
   const chat = reading(change);
-  const config = { ...frozenAs(openModel(chat.folder), quantize, join(folder, 'quantised')), adapter };
+  const config = { ...freezeAs(openModel(chat.folder), quantize, join(folder, 'quantised')), adapter };
   const codec = openChatCodec(chat);
   const common = { config, codec, decoder: 'tokens', masked: true, maxTokens: 24, cacheOnUpdate: 'recompute' } as const;
   return {
@@ -135,7 +135,7 @@ describe.each(['vllm', 'sglang'] as const)('a %s server', (api) => {
   /** @param faults spoils what the server answers first */
   function served(faults: () => void = () => {}): PolicySubject {
     const chat = reading();
-    const config = { ...frozenAs(openModel(folder), 'none', ''), adapter };
+    const config = { ...freezeAs(openModel(folder), 'none', ''), adapter };
     const client = openGenerationClient({ api, url: server.url, model: 'base', attemptMs: 20_000 });
     const { endTokens } = chat;
     const limits = { maxTokens: 6, maxLag: 1, attempts: 8, retryMs: 1 };

@@ -14,7 +14,7 @@ import { parameterSpecs } from '../../src/model/parameters.ts';
 import { forwardGraph } from '../../src/model/programs.ts';
 import { exportPolicy } from '../../src/policy/export-policy.ts';
 import { readAdapter } from '../../src/pretrained/adapter.ts';
-import { frozen } from '../../src/pretrained/base.ts';
+import { freeze } from '../../src/pretrained/base.ts';
 import { openModel, type PretrainedModel } from '../../src/pretrained/folder.ts';
 import { openText } from '../../src/pretrained/model-text.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
@@ -94,7 +94,7 @@ function expectAlike(found: readonly number[], expected: readonly number[]): voi
 async function expectedOf(run: string): Promise<number[]> {
   const { lora, values } = trained(run);
   const model = openModel(join(dir, 'model'));
-  return logprobs(lora ? { ...frozen(model), adapter: lora } : model.config, values);
+  return logprobs(lora ? { ...freeze(model), adapter: lora } : model.config, values);
 }
 
 describe.each(['lora', 'beside', 'full'])('a run (%s)', (run) => {

@@ -6,7 +6,7 @@ import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import type { ChatReading } from '../../src/reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../../src/reading/chat-codec.ts';
 import { FakeGenerationServer } from '../support/fake-generation-server.ts';
 import { inFolder, withToyRun } from '../support/toy-run.ts';
 
@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const ATTEMPT_MS = 10_000;
 const adapter = { rank: 4, alpha: 8, targets: ['q_proj', 'v_proj'] };
 
-function chat(): ChatReading {
+function chat(): ChatCodecSpec {
   const { config, endTokens } = openModel(folder);
   return {
     folder,

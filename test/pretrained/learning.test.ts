@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { pairedGain, studyTiny, TINY_STUDY } from '../../experiments/llm-tiny.ts';
+import { computePairedGain, studyTiny, TINY_STUDY } from '../../experiments/llm-tiny.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -34,7 +34,7 @@ it('a tiny chat model gains by reinforcement after fine-tuning, through the whol
     const rate = ({ successes, episodes }: typeof tuned) => successes / episodes;
     expect(rate(tuned)).toBeGreaterThan(rate(untrained));
     console.log(lines.at(-1));
-    expect(pairedGain(tuned, learnt).low).toBeGreaterThan(0);
+    expect(computePairedGain(tuned, learnt).low).toBeGreaterThan(0);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

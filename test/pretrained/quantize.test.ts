@@ -8,9 +8,9 @@ import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { forwardGraph, logprobsGraph } from '../../src/model/programs.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import { frozenAs, quantizeMatrix } from '../../src/pretrained/quantize.ts';
+import { freezeAs, quantizeMatrix } from '../../src/pretrained/quantize.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
-import { type BlockSource, fixed, readFixed } from '../../src/tensor/fixed.ts';
+import { type BlockSource, createFixed, readFixed } from '../../src/tensor/fixed.ts';
 import { gradients } from '../../src/tensor/gradients.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
 import * as t from '../../src/tensor/ops.ts';
@@ -45,17 +45,17 @@ it('ties go to the even code', () => {
 
 it.each(['int8', 'int4'] as const)('%s: the file is made once, and made again when it is not whole', (quantize) => {
   const model = openModel(join(folder, 'model'));
-  const { base } = frozenAs(model, quantize, cache);
+  const { base } = freezeAs(model, quantize, cache);
   const file = join(cache, readdirSync(cache).find((name) => name.includes(quantize))!);
   const bytes = readFileSync(file);
   const { ino } = statSync(file);
-  expect(frozenAs(model, quantize, cache).base).toEqual(base);
+  expect(freezeAs(model, quantize, cache).base).toEqual(base);
   expect(statSync(file).ino).toBe(ino);
   const other = Buffer.from(bytes);
   other[100]! ^= 1; // in its header
   for (const harmed of [bytes.subarray(0, 1000), bytes.subarray(0, -1), other]) {
     writeFileSync(file, harmed);
-    frozenAs(model, quantize, cache);
+    freezeAs(model, quantize, cache);
     expect(readFileSync(file).equals(bytes)).toBe(true);
   }
   const name = 'model.layers.0.mlp.up_proj.weight';
@@ -70,7 +70,7 @@ it('a base is known by its weights, not by their names and shapes, and its file 
   const twin = join(folder, 'twin');
   writeTinyChatModel(twin, { seed: 2 }); // of the same shape, as a model and its fine-tuned version are
   const made = (path: string) => {
-    const { base } = frozenAs(openModel(path), 'int8', cache);
+    const { base } = freezeAs(openModel(path), 'int8', cache);
     const { codes } = base!.weights['model.layers.0.mlp.up_proj.weight'] as BlockSource;
     return { hash: base!.hash, file: codes.file };
   };
@@ -92,7 +92,7 @@ it.each([
   ['int8', 0.02],
   ['int4', 0.02],
 ] as const)('%s: onnxruntime’s kernels agree with the meaning of the blocks', async (quantize, tolerance) => {
-  const config = frozenAs(openModel(join(folder, 'model')), quantize, cache);
+  const config = freezeAs(openModel(join(folder, 'model')), quantize, cache);
   const logits: Float32Array[] = [];
   for (const name of ['onnxruntime-node', 'reference', 'onnxruntime-web'] as const) {
     const engine = await openEngine({ name, threads: 1 });
@@ -109,11 +109,11 @@ it.each([
 });
 
 it('gradients go back through the dequantised weight, the embedding table is read by its blocks', async () => {
-  const { base } = frozenAs(openModel(join(folder, 'model')), 'int8', cache);
+  const { base } = freezeAs(openModel(join(folder, 'model')), 'int8', cache);
   const name = 'model.embed_tokens.weight';
   const source = base!.weights[name] as BlockSource;
   const V = source.codes.bytes / 64;
-  const table = fixed(name, [V, 64], source);
+  const table = createFixed(name, [V, 64], source);
   const x = t.input('x', ['N', 64]);
   const rows = t.gather(table, t.constant([5, 0, 200], [3], 'i32'));
   const y = t.matmul(x, table, { transposeB: true });
@@ -142,7 +142,7 @@ it('gradients go back through the dequantised weight, the embedding table is rea
 it.each(['none', 'int8', 'int4'] as const)(
   '%s: what generates and what learns give the same log-probabilities',
   async (quantize) => {
-    const config = frozenAs(openModel(join(folder, 'model')), quantize, cache);
+    const config = freezeAs(openModel(join(folder, 'model')), quantize, cache);
     const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
     const scoring = await engine.compile(logprobsGraph(config, { decoder: 'tokens', masked: false }));
     const chunked = await engine.compile(logprobsGraph(config, { decoder: 'tokens', masked: false, chunks: 3 }));

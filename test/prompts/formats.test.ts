@@ -5,9 +5,9 @@ import { registry } from '../../envs/registry.ts';
 import type { FormatId, WorldPrompt } from '../../src/core/prompt.ts';
 import { callOf, fill } from '../../src/prompts/action-form.ts';
 import { renderChat } from '../../src/prompts/chat-template.ts';
-import { conversation, instructions, tell } from '../../src/prompts/conversation.ts';
+import { conversation, instructions, renderObservation } from '../../src/prompts/conversation.ts';
 import { FORMATS } from '../../src/prompts/formats.ts';
-import { estimateTokens, type HistoryPolicy, keptTurns } from '../../src/prompts/history.ts';
+import { estimateTokens, type HistoryPolicy, selectTurns } from '../../src/prompts/history.ts';
 import { worldPrompt } from '../../src/prompts/world-prompt.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
@@ -164,7 +164,7 @@ describe('history', () => {
         fc.array(fc.integer({ min: 1, max: 900 }), { maxLength: 30 }),
         fc.nat(500),
         (how, costs, fixed) => {
-          const kept = keptTurns(how, costs, fixed);
+          const kept = selectTurns(how, costs, fixed);
           expect([...kept]).toEqual([...new Set(kept)].sort((a, b) => a - b));
           const rest = kept.filter((turn) => turn > 0);
           if (rest.length > 0) {
@@ -211,7 +211,7 @@ it('writes instructions that name every action and the form of the answer', () =
 });
 
 it('tells errors before and actions after the observation, and renders chats as text', () => {
-  expect(tell('seen', 'wrong', ['a', 'b'])).toBe('wrong\n\nseen\n\nAvailable actions:\na\nb');
+  expect(renderObservation('seen', 'wrong', ['a', 'b'])).toBe('wrong\n\nseen\n\nAvailable actions:\na\nb');
   const messages = [{ role: 'user', content: 'hi' }] as const;
   for (const template of ['plain', 'chatml', 'llama3'] as const) {
     const { prompt, stop } = renderChat(template, messages);

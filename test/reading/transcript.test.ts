@@ -6,8 +6,8 @@ import type { AppendView, View, WindowView } from '../../src/core/view.ts';
 import { trainUnits } from '../../src/learner/training-batch.ts';
 import type { Codec } from '../../src/reading/codec.ts';
 import { defaultView } from '../../src/reading/default-view.ts';
-import { follow, replay } from '../../src/reading/follow.ts';
-import { OutsideTranscript, renderedPrompt } from '../../src/reading/outside.ts';
+import { advanceTranscript, replayTurns } from '../../src/reading/follow.ts';
+import { ReceivedTranscript, renderPrompt } from '../../src/reading/outside.ts';
 import type { Observed, Transcript } from '../../src/reading/transcript.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { ACT, END } from '../../src/reading/word-tokenizer.ts';
@@ -21,7 +21,7 @@ interface Memory {
 const words = ['left', 'right', 'at', 'held', 'goal', 'put', 'in'];
 const track: NonNullable<View['track']> = {
   begin: ({ observation }) => ({ turns: 0, last: observation }),
-  after: (state, { action }) => ({ turns: (state as Memory).turns + 1, last: action }),
+  reduce: (state, { action }) => ({ turns: (state as Memory).turns + 1, last: action }),
 };
 const candidate = (action: string, state: unknown) => `${action} held ${(state as Memory).turns}`;
 const append: AppendView = {
@@ -73,7 +73,7 @@ function live(codec: Codec, told: readonly Told[]): Trajectory {
   let transcript: Transcript | undefined;
   const turns = told.map(({ observation, action, partial, sampled }, t): Turn => {
     const last = told[t - 1];
-    transcript = follow(codec, transcript, {
+    transcript = advanceTranscript(codec, transcript, {
       turn: t,
       observation,
       actions: listed,
@@ -119,7 +119,7 @@ describe.each(codecs)('a transcript of %s', (_, codecOf) => {
       fc.property(turnsOf, (told) => {
         const trajectory = live(codecOf(), told);
         const seen: number[][] = [];
-        const end = replay(codecOf(), trajectory, (transcript) => seen.push([...transcript.takeContext()]));
+        const end = replayTurns(codecOf(), trajectory, (transcript) => seen.push([...transcript.takeContext()]));
         expect(seen).toEqual(trajectory.turns.map(({ decision }) => [...decision!.context]));
         expect(end.takeContext().length).toBeGreaterThan(0); // the final observation is read too
       }),
@@ -134,7 +134,7 @@ describe.each(codecs)('a transcript of %s', (_, codecOf) => {
         const now: Observed = { observation: 'right', actions: listed, newActions: [] };
         const partial = turns.at(-1)!.partial;
         const next = { turn: turns.length, ...now, lastAction: turns.at(-1)!.action, ...(partial ? { partial } : {}) };
-        const recalled = follow(codecOf(), undefined, { ...next, newActions: table, history: turns });
+        const recalled = advanceTranscript(codecOf(), undefined, { ...next, newActions: table, history: turns });
         const known = replayed(codecOf(), turns);
         known.observe(next.lastAction, next);
         expect(snapshot(recalled)).toEqual(snapshot(known));
@@ -170,7 +170,7 @@ function replayed(codec: Codec, turns: readonly Turn[]): Transcript {
   let transcript: Transcript | undefined;
   turns.forEach(({ observation, decision }, t) => {
     const last = turns[t - 1];
-    transcript = follow(codec, transcript, {
+    transcript = advanceTranscript(codec, transcript, {
       turn: t,
       observation,
       actions: listed,
@@ -189,11 +189,11 @@ describe('a transcript', () => {
 
   it("folds a view's memory once per turn, and reads candidates by it", () => {
     let folded = 0;
-    const after: NonNullable<View['track']>['after'] = (state, turn) => {
+    const after: NonNullable<View['track']>['reduce'] = (state, turn) => {
       folded++;
-      return track.after(state, turn);
+      return track.reduce(state, turn);
     };
-    const counting: AppendView = { ...append, track: { begin: track.begin, after } };
+    const counting: AppendView = { ...append, track: { begin: track.begin, reduce: after } };
     const transcript = new ViewCodec(counting).open(opening);
     for (let n = 1; n <= 3; n++) {
       transcript.observe('right', { observation: 'left', actions: listed, newActions: [] });
@@ -245,7 +245,7 @@ describe('a transcript', () => {
 
   it('survives the way to a server and back', () => {
     const here = new ViewCodec(append).open(opening);
-    const there = new OutsideTranscript(renderedPrompt(here, table), opening);
+    const there = new ReceivedTranscript(renderPrompt(here, table), opening);
     expect(there.prompt.mentions('left')).toEqual(here.prompt.mentions('left'));
     expect(there.candidate('left')).toBe('left held 0');
     expect([...there.prompt.focus]).toEqual([...here.prompt.focus]);

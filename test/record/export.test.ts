@@ -11,7 +11,7 @@ import { episodeLines } from '../../src/console/episode-frame.ts';
 import { err } from '../../src/console/terminal.ts';
 import { render } from '../../src/console/text.ts';
 import type { ModelResponse } from '../../src/core/trajectory.ts';
-import { ACKNOWLEDGEMENT, recordedConversation } from '../../src/prompts/conversation.ts';
+import { ACKNOWLEDGEMENT, buildRecordedConversation } from '../../src/prompts/conversation.ts';
 import { agentTraj, chatRecord, preferenceRecord } from '../../src/record/export.ts';
 import { writeParquet } from '../../src/record/parquet.ts';
 import { parseLine, type TraceLine, traceLine } from '../../src/record/trace.ts';
@@ -66,7 +66,7 @@ const conversation = [
 describe('a conversation with a language model', () => {
   it('comes back from a trace whole: instructions, answers, reasoning, format errors, rewards', () => {
     const { episode } = parseLine(traceLine(talked(), 'train').trimEnd());
-    const told = recordedConversation(episode!);
+    const told = buildRecordedConversation(episode!);
     expect(told.map(({ role, content }) => ({ role, content }))).toEqual(conversation);
     expect(told.filter(({ role }) => role === 'assistant').map(({ reward }) => reward)).toEqual([undefined, 0, 0, 1]);
     expect(told.flatMap(({ formatError }) => formatError ?? [])).toEqual(['no action']);
@@ -142,7 +142,7 @@ describe('longplay export', () => {
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 20_000));
     let words = '';
     try {
-      await err.captured(
+      await err.capture(
         (text) => (words += text),
         async () => void (await exported(format)),
       );

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
 import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
-import { consumedFacts, groupFacts } from '../../src/record/group-facts.ts';
+import { groupFacts, summarizeConsumed } from '../../src/record/group-facts.ts';
 import { type Metric, type MetricsRow, metricTable } from '../../src/record/metric-table.ts';
 import { metricsPage, points } from '../../src/record/metrics.ts';
 import { type SlotTime, timeShares } from '../../src/record/slot-time.ts';
@@ -93,10 +93,10 @@ describe('a row', () => {
   it('counts no group of one among those that score the same: it compares nothing', () => {
     const one = groupFacts([trajectoryOf()], 'depth 1');
     const pair = groupFacts([trajectoryOf(), trajectoryOf({ success: true })], 'depth 1');
-    expect(consumedFacts([one, one])).toMatchObject({ groups: 2, comparedGroups: 0, flatGroups: 0 });
-    expect(consumedFacts([one, pair])).toMatchObject({ groups: 2, comparedGroups: 1, flatGroups: 0 });
-    expect(fullRow(consumedFacts([one, one])).zeroVarianceGroups).toBeUndefined();
-    expect(fullRow(consumedFacts([one, pair])).zeroVarianceGroups).toBe(0);
+    expect(summarizeConsumed([one, one])).toMatchObject({ groups: 2, comparedGroups: 0, flatGroups: 0 });
+    expect(summarizeConsumed([one, pair])).toMatchObject({ groups: 2, comparedGroups: 1, flatGroups: 0 });
+    expect(fullRow(summarizeConsumed([one, one])).zeroVarianceGroups).toBeUndefined();
+    expect(fullRow(summarizeConsumed([one, pair])).zeroVarianceGroups).toBe(0);
   });
 
   it('takes rates over at least a second', () => {
@@ -171,7 +171,7 @@ function fourEpisodes() {
   const bad = trajectoryOf({ group: 1, horizon: 8, actions: ['wait', 'look'] });
   const loop = trajectoryOf({ group: 2, horizon: 16, actions: ['wait', 'wait', 'wait'], observation: 'same' });
   const other = trajectoryOf({ group: 2, horizon: 16, actions: ['a', 'wait', 'b'], observation: 'same' });
-  return consumedFacts([groupFacts([good, bad], 'depth 1'), groupFacts([loop, other], 'depth 2')]);
+  return summarizeConsumed([groupFacts([good, bad], 'depth 1'), groupFacts([loop, other], 'depth 2')]);
 }
 
 function fullRow(consumed = fourEpisodes()): MetricsRow {

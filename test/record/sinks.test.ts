@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type MetricsRow, metricTable } from '../../src/record/metric-table.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { prometheusSink, prometheusText } from '../../src/record/sinks/prometheus.ts';
-import { crc32c, maskedCrc, tensorboardSink } from '../../src/record/sinks/tensorboard.ts';
+import { crc32c, maskCrc, tensorboardSink } from '../../src/record/sinks/tensorboard.ts';
 import { readExposition } from '../support/exposition.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-sinks-'));
@@ -106,9 +106,9 @@ function records(file: Buffer): Buffer[] {
   const found: Buffer[] = [];
   for (let at = 0; at < file.length; ) {
     const length = Number(file.readBigUInt64LE(at));
-    expect(file.readUInt32LE(at + 8)).toBe(maskedCrc(file.subarray(at, at + 8)));
+    expect(file.readUInt32LE(at + 8)).toBe(maskCrc(file.subarray(at, at + 8)));
     const bytes = file.subarray(at + 12, at + 12 + length);
-    expect(file.readUInt32LE(at + 12 + length)).toBe(maskedCrc(bytes));
+    expect(file.readUInt32LE(at + 12 + length)).toBe(maskCrc(bytes));
     found.push(bytes);
     at += 16 + length;
   }

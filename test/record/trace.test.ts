@@ -170,7 +170,7 @@ describe('the budget of tracing', () => {
       for (let now = 0; now < 100_000; now += 10) {
         if (!budget.allows(now)) continue;
         count++;
-        budget.spent(costMs);
+        budget.spend(costMs);
       }
       return count;
     };

@@ -12,7 +12,7 @@ import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { isStream, joinStream } from '../../src/remote/policy/answer-stream.ts';
 import { readCompletion } from '../../src/remote/policy/openai-client.ts';
-import { refusedKey, without } from '../../src/remote/policy/refused-keys.ts';
+import { findRefusedKey, omitKey } from '../../src/remote/policy/refused-keys.ts';
 import { misreadNotice } from '../../src/remote/policy/usage.ts';
 import { RemoteError } from '../../src/remote/retry.ts';
 import { playRollout } from '../../src/run/rollout.ts';
@@ -114,12 +114,12 @@ describe('a refused key', () => {
     ["'temperature' does not support 0.5 with this model", undefined],
     ['This model’s maximum context length is 4096 tokens', undefined],
   ])('%s', (message, key) => {
-    expect(refusedKey(refusal(message), body)).toEqual(key);
+    expect(findRefusedKey(refusal(message), body)).toEqual(key);
   });
   it('is one that was sent, in an answer that says no to the request', () => {
-    expect(refusedKey(refusal('seed is not supported', 500), body)).toBeUndefined();
-    expect(refusedKey(refusal('seed is not supported'), { model: 'm' })).toBeUndefined();
-    expect(without(body, [{ key: 'max_tokens', instead: 'max_completion_tokens' }, { key: 'seed' }])).toEqual({
+    expect(findRefusedKey(refusal('seed is not supported', 500), body)).toBeUndefined();
+    expect(findRefusedKey(refusal('seed is not supported'), { model: 'm' })).toBeUndefined();
+    expect(omitKey(body, [{ key: 'max_tokens', instead: 'max_completion_tokens' }, { key: 'seed' }])).toEqual({
       model: 'm',
       messages: [],
       max_completion_tokens: 10,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RunLimits } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { recordedConversation } from '../../src/prompts/conversation.ts';
+import { buildRecordedConversation } from '../../src/prompts/conversation.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
@@ -228,7 +228,7 @@ describe('a rollout', () => {
     expect(turns[0]!.response!.formatError).toContain("no 'Action:'");
     expect((usage as RemoteUsage).formatErrors).toBe(TURNS);
     const second = server.log.filter(({ body }) => body)[1]!.body as { messages: { content: string }[] };
-    const kept = recordedConversation(traces()[0]!).map(({ role, content }) => ({ role, content }));
+    const kept = buildRecordedConversation(traces()[0]!).map(({ role, content }) => ({ role, content }));
     expect(kept.slice(0, second.messages.length)).toEqual(second.messages);
     expect(second.messages.at(-1)!.content).toMatch(/^The answer has no 'Action:'.*\n\nCould not execute/s);
   });

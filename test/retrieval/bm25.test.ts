@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
-import { type Bm25Options, codedLength } from '../../src/retrieval/bm25.ts';
+import { type Bm25Options, decodeLength } from '../../src/retrieval/bm25.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -38,7 +38,7 @@ function bruteForce(passages: readonly string[], query: string, { k1, b, lengths
       if (tf === 0) continue;
       matched = true;
       const df = tokens.filter((other) => other.includes(term)).length;
-      const length = lengths === 'lucene' ? codedLength(list.length) : list.length;
+      const length = lengths === 'lucene' ? decodeLength(list.length) : list.length;
       const idf = Math.log(1 + (filled.length - df + 0.5) / (df + 0.5));
       score += (idf * tf) / (tf + k1 * (1 - b + (b * length) / average));
     }
@@ -90,7 +90,7 @@ describe('BM25 over an index', () => {
 
   it('codes lengths as Lucene does: exact below 40, then in steps that double', () => {
     const known = [39, 40, 41, 42, 53, 54, 55, 56, 59, 60, 84, 88, 95, 96, 144, 159, 160];
-    expect(known.map(codedLength)).toEqual([39, 40, 40, 42, 52, 54, 54, 56, 56, 60, 84, 88, 88, 96, 144, 152, 152]);
+    expect(known.map(decodeLength)).toEqual([39, 40, 40, 42, 52, 54, 54, 56, 56, 60, 84, 88, 88, 96, 144, 152, 152]);
   });
 
   it('cuts English text as its analyzer says', () => {

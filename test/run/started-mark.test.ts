@@ -5,7 +5,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { UserError } from '../../src/core/errors.ts';
-import { markEnded, markStarted } from '../../src/run/started-mark.ts';
+import { acquireRunLock, releaseRunLock } from '../../src/run/started-mark.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -17,43 +17,43 @@ const path = () => join(dir, 'training.json');
 const write = (mark: object) => writeFileSync(path(), JSON.stringify({ format: 2, host: hostname(), ...mark }));
 
 it('says nothing after an orderly end', () => {
-  expect(markStarted(dir)).toBeUndefined();
+  expect(acquireRunLock(dir)).toBeUndefined();
   expect(existsSync(path())).toBe(true);
-  markEnded(dir);
+  releaseRunLock(dir);
   expect(readdirSync(dir)).toEqual([]);
-  expect(markStarted(dir)).toBeUndefined();
+  expect(acquireRunLock(dir)).toBeUndefined();
 });
 
 it('tells of a process that ended without a word, and takes its place', () => {
   const { pid } = spawnSync(process.execPath, ['-e', '0']);
   write({ pid });
-  expect(markStarted(dir)).toContain(`process ${pid} ended without a word`);
+  expect(acquireRunLock(dir)).toContain(`process ${pid} ended without a word`);
   expect(JSON.parse(readFileSync(path(), 'utf8')).pid).toBe(process.pid);
   expect(readdirSync(dir)).toEqual(['training.json']);
 });
 
 it('tells of a mark that was cut off', () => {
   writeFileSync(path(), '{"format":2,"pi');
-  expect(markStarted(dir)).toContain('the process that trained here last ended without a word');
+  expect(acquireRunLock(dir)).toContain('the process that trained here last ended without a word');
 });
 
 it('refuses a second process while the first lives, and leaves its mark', () => {
   write({ pid: process.ppid });
   const before = readFileSync(path(), 'utf8');
-  expect(() => markStarted(dir)).toThrow(new RegExp(`process ${process.ppid} is training this run`));
-  expect(() => markStarted(dir)).toThrow(UserError);
-  markEnded(dir); // not ours
+  expect(() => acquireRunLock(dir)).toThrow(new RegExp(`process ${process.ppid} is training this run`));
+  expect(() => acquireRunLock(dir)).toThrow(UserError);
+  releaseRunLock(dir); // not ours
   expect(readFileSync(path(), 'utf8')).toBe(before);
 });
 
 it('refuses one on another machine, whose processes it cannot see', () => {
   write({ pid: 1, host: 'another' });
-  expect(() => markStarted(dir)).toThrow(/process 1 on another trains this run, .* delete the file/);
+  expect(() => acquireRunLock(dir)).toThrow(/process 1 on another trains this run, .* delete the file/);
 });
 
 it.skipIf(!existsSync('/proc/self/stat'))('knows a living process under a number that was given out again', () => {
   write({ pid: process.ppid, started: '1' });
-  expect(markStarted(dir)).toContain(`process ${process.ppid} ended without a word`);
+  expect(acquireRunLock(dir)).toContain(`process ${process.ppid} ended without a word`);
 });
 
 it('lets one of several processes that start together train', { timeout: 60_000 }, async () => {

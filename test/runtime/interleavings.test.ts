@@ -8,7 +8,7 @@ import type { ActorSystem, BehaviorFactory, ReplyTo, Strategy } from '../../src/
 import type { ActorCell, Executor } from '../../src/runtime/cell.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
 import type { Envelope } from '../../src/runtime/envelope.ts';
-import { affected } from '../../src/runtime/supervision.ts';
+import { listAffected } from '../../src/runtime/supervision.ts';
 import type { System } from '../../src/runtime/system.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 150;
@@ -177,13 +177,13 @@ describe('actors that talk, break and ask', () => {
     [
       'a restart that replays the poison message',
       (cell) => {
-        const { ended } = cell;
+        const { handleEnded: ended } = cell;
         let last: Envelope | undefined;
         cell.onBegin = (_, envelope) => {
           last = envelope;
         };
         let again = 0;
-        cell.ended = (executor: Executor, reason, unbegun = []) =>
+        cell.handleEnded = (executor: Executor, reason, unbegun = []) =>
           ended.call(cell, executor, reason, last && again++ < 3 ? [last, ...unbegun] : unbegun);
       },
     ],
@@ -206,7 +206,7 @@ interface Family {
 
 /** The log of a family's ends and starts when child `at` breaks. */
 function expected(strategy: Strategy, names: readonly string[], at: number): string[] {
-  const group = affected(strategy, names.length, at);
+  const group = listAffected(strategy, names.length, at);
   const others = group.filter((i) => i !== at).reverse();
   return [`-${names[at]}`, ...others.map((i) => `-${names[i]}`), ...group.map((i) => `+${names[i]}`)];
 }

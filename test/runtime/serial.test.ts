@@ -16,7 +16,7 @@ async function converse(seed: number, jitterMs: () => number): Promise<string[]>
         log.push(`${ctx.clock.now()} ${ctx.path} ${n}`);
         if (n === 0) return;
         ctx.resolve<Chat>(`/${ctx.rng.pick(names)}`).tell({ type: 'say', n: n - 1 });
-        if (n % 3 === 0) ctx.after(ctx.rng.int(50), { type: 'work', real: n % 2 === 0 });
+        if (n % 3 === 0) ctx.sendAfter(ctx.rng.int(50), { type: 'work', real: n % 2 === 0 });
       },
       async work({ real }) {
         if (real) await realTime(jitterMs());
@@ -50,7 +50,7 @@ describe('serial mode', () => {
     const system = createSystem({ mode: 'serial', seed: 1 });
     const at: number[] = [];
     const ref = await system.spawn<{ type: 'tick' }>('a', (ctx) => ({
-      handlers: { tick: () => void (at.push(ctx.clock.now()) < 4 && ctx.after(1e9, { type: 'tick' })) },
+      handlers: { tick: () => void (at.push(ctx.clock.now()) < 4 && ctx.sendAfter(1e9, { type: 'tick' })) },
     }));
     ref.tell({ type: 'tick' });
     await realTime(20);

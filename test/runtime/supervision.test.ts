@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { ActorSystem, BehaviorFactory, Strategy } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
-import { admitRestart, affected, backoffMs, isHopeless, wantsRestart } from '../../src/runtime/supervision.ts';
+import { admitRestart, backoffMs, isHopeless, listAffected, wantsRestart } from '../../src/runtime/supervision.ts';
 
 type Fragile = { readonly type: 'break' } | { readonly type: 'mistake' } | { readonly type: 'hang' };
 
@@ -146,9 +146,9 @@ describe('the rules', () => {
   });
 
   it('choose who else restarts', () => {
-    expect(affected('one_for_one', 4, 2)).toEqual([2]);
-    expect(affected('rest_for_one', 4, 2)).toEqual([2, 3]);
-    expect(affected('one_for_all', 4, 2)).toEqual([0, 1, 2, 3]);
+    expect(listAffected('one_for_one', 4, 2)).toEqual([2]);
+    expect(listAffected('rest_for_one', 4, 2)).toEqual([2, 3]);
+    expect(listAffected('one_for_all', 4, 2)).toEqual([0, 1, 2, 3]);
   });
 
   it('back off exponentially, below a ceiling, with jitter downwards', () => {

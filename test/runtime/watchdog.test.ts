@@ -112,7 +112,7 @@ describe('the watchdog', () => {
     let fire = () => {};
     const clock: Clock = {
       now: () => now,
-      after(_, fn) {
+      setTimer(_, fn) {
         fire = fn;
         return () => {};
       },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
-import { groupsToStart, groupWithinLag, lagOf, lagOfTokens, withinLag } from '../../src/schedule/admission.ts';
+import { groupsToStart, groupWithinLag, isWithinLag, lagOf, lagOfTokens } from '../../src/schedule/admission.ts';
 import { group, trajectory } from '../support/trajectories.ts';
 
 /**
@@ -170,12 +170,12 @@ describe('the hard check', () => {
 
   it('looks at every decision, the oldest counts', () => {
     expect(lagOf(mixed, 6)).toBe(3);
-    expect(withinLag(mixed, 6, 3)).toBe(true);
-    expect(withinLag(mixed, 6, 2)).toBe(false);
+    expect(isWithinLag(mixed, 6, 3)).toBe(true);
+    expect(isWithinLag(mixed, 6, 2)).toBe(false);
   });
 
   it('refuses decisions of a version that was rolled back', () => {
-    expect(withinLag(mixed, 5, 8)).toBe(false);
+    expect(isWithinLag(mixed, 5, 8)).toBe(false);
   });
 
   it('looks at every token of a run that an update came into', () => {
@@ -183,9 +183,9 @@ describe('the hard check', () => {
     const [turn] = one.turns;
     const versions = Int32Array.of(4, 2, 5, 1, 7, 2); // two tokens under 4, one under 5, two under 7
     const run = { ...one, turns: [{ ...turn!, decision: { ...turn!.decision!, versions } as never }] };
-    expect(withinLag(run, 7, 3)).toBe(true);
-    expect(withinLag(run, 7, 2)).toBe(false); // the oldest
-    expect(withinLag(run, 6, 9)).toBe(false); // the newest was rolled back
+    expect(isWithinLag(run, 7, 3)).toBe(true);
+    expect(isWithinLag(run, 7, 2)).toBe(false); // the oldest
+    expect(isWithinLag(run, 6, 9)).toBe(false); // the newest was rolled back
     const choice = trajectory({ turns: [{ version: 7 }, { tokens: -1 }] });
     const both = { ...group([]), trajectories: [run, choice] };
     expect(lagOfTokens([both], 8)).toEqual({ min: 1, mean: (4 + 4 + 3 + 1 + 1 + 1) / 6, max: 4 });
@@ -195,7 +195,7 @@ describe('the hard check', () => {
   it('has nothing against turns that no policy decided', () => {
     const scripted = trajectory({ turns: [{ tokens: -1 }] });
     expect(lagOf(scripted, 9)).toBeUndefined();
-    expect(withinLag(scripted, 9, 0)).toBe(true);
+    expect(isWithinLag(scripted, 9, 0)).toBe(true);
   });
 
   it('takes a group whole or not at all', () => {

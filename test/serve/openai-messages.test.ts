@@ -11,7 +11,7 @@ import {
 import {
   chatRequest,
   completionRequest,
-  listedAnswers,
+  listAnswers,
   parseRequest,
   promptsOf,
   RefusedRequest,
@@ -125,7 +125,7 @@ describe('a request that cannot fit', () => {
 });
 
 describe('choices', () => {
-  const listed = (body: object) => listedAnswers(completion({ prompt: 'a', ...body }));
+  const listed = (body: object) => listAnswers(completion({ prompt: 'a', ...body }));
 
   it.each([
     [{ guided_choice: ['a', 'b'] }],

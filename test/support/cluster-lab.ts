@@ -106,7 +106,7 @@ export class Lab {
   async run(): Promise<void> {
     this.#startLearner();
     for (let n = 0; n < 2; n++) this.#startWorker(n);
-    for (const { at, type } of this.#of.strikes) this.clock.after(at, () => this.#strike(type));
+    for (const { at, type } of this.#of.strikes) this.clock.setTimer(at, () => this.#strike(type));
     const { forMs } = this.#of;
     const isOver = () => (forMs === undefined ? this.books.version >= this.#updates : this.clock.now() >= forMs);
     for (let quiet = 0; !isOver() && this.error === undefined; ) {
@@ -179,7 +179,7 @@ export class Lab {
 
   /** Weights reach each worker by themselves, some time later, and never an older one after a newer. */
   #sendWeights(consumer: TicketConsumer): void {
-    this.clock.after(100 * this.rng.float(), () => {
+    this.clock.setTimer(100 * this.rng.float(), () => {
       const { version, digests } = this.books;
       if (version > (this.#loaded.get(consumer) ?? -1)) {
         this.#loaded.set(consumer, version);
@@ -194,7 +194,7 @@ export class Lab {
     const { tickets, results } = connection;
     const { echoes } = this.#of;
     const offMs = this.#of.clocksMs?.[n] ?? 0;
-    const clock: Clock = { now: () => this.clock.now() + offMs, after: (ms, fn) => this.clock.after(ms, fn) };
+    const clock: Clock = { now: () => this.clock.now() + offMs, setTimer: (ms, fn) => this.clock.setTimer(ms, fn) };
     const factor = n === 0 ? (this.#of.slow ?? 1) : 1;
     const consumer = new TicketConsumer({
       broker: { tickets, results: echoes === undefined ? results : this.#repeatResults(results, echoes) },
@@ -206,7 +206,7 @@ export class Lab {
       play: (ticket) => {
         const version = this.#loaded.get(consumer)!;
         if (version < ticket.version && this.#breaks !== 'stale') throw new Error('played before its weights came');
-        this.clock.after(
+        this.clock.setTimer(
           factor * (20 + 200 * this.rng.float()),
           () => void consumer.storeResult(ticket.group, { trajectories: playedBy(ticket, version) }),
         );
@@ -227,7 +227,7 @@ export class Lab {
       ...log,
       put: (name, bytes) => {
         for (let n = 0; n < echoes; n++) {
-          this.clock.after(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
+          this.clock.setTimer(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
         }
         return log.put(name, bytes);
       },
@@ -245,7 +245,7 @@ export class Lab {
       this.#consumers[n]!.drain();
       const left = this.#consumers[n]!;
       // What it holds is given back when its time is over.
-      this.clock.after(LEASE_MS, () => left.stop());
+      this.clock.setTimer(LEASE_MS, () => left.stop());
       this.#startWorker(n);
     } else if (type === 'learner') {
       this.#collect();
@@ -270,14 +270,14 @@ export class Lab {
         !this.books.outstanding.has(group) ||
         [...this.server.tickets.keys()].some((name) => Number.parseInt(name, 10) === group);
       if (missing.every(isThere)) this.issuedAgainMs.push(this.clock.now() - returns);
-      else this.clock.after(50, look);
+      else this.clock.setTimer(50, look);
     };
-    if (forget) this.clock.after(AWAY_MS, look);
+    if (forget) this.clock.setTimer(AWAY_MS, look);
   }
 
   #fullServer(): void {
     this.server.room = 0;
-    this.clock.after(2000, () => {
+    this.clock.setTimer(2000, () => {
       this.server.room = Number.POSITIVE_INFINITY;
     });
   }
@@ -285,7 +285,7 @@ export class Lab {
   #fullJournal(): void {
     this.#fullUntil = this.clock.now() + 1000;
     const before = this.#fullUntil;
-    this.clock.after(1000, () => {
+    this.clock.setTimer(1000, () => {
       if (this.#fullUntil !== before) return;
       for (const entry of this.#held.splice(0)) this.#keep(entry, false);
     });

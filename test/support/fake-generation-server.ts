@@ -10,9 +10,9 @@ import type { LoraConfig, ModelConfig } from '../../src/model/config.ts';
 import { parameterSpecs } from '../../src/model/parameters.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import { readAdapter } from '../../src/pretrained/adapter.ts';
-import { frozen } from '../../src/pretrained/base.ts';
+import { freeze } from '../../src/pretrained/base.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
-import { type ChatReading, openChatCodec } from '../../src/reading/chat-codec.ts';
+import { type ChatCodecSpec, openChatCodec } from '../../src/reading/chat-codec.ts';
 
 /** Faults to come; each counts down. */
 export interface Faults {
@@ -91,9 +91,9 @@ export class FakeGenerationServer {
   }
 
   /** @param adapter shape that the adapters will have */
-  static async start(api: 'vllm' | 'sglang', chat: ChatReading, adapter: LoraConfig): Promise<FakeGenerationServer> {
+  static async start(api: 'vllm' | 'sglang', chat: ChatCodecSpec, adapter: LoraConfig): Promise<FakeGenerationServer> {
     const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
-    const config = { ...frozen(openModel(chat.folder)), adapter };
+    const config = { ...freeze(openModel(chat.folder)), adapter };
     const options = { config, codec: openChatCodec(chat), decoder: 'tokens', masked: false, maxTokens: 256 } as const;
     const policy = await CachedPolicy.create(
       engine,

@@ -109,7 +109,7 @@ export class MemoryServer {
   }
 
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.clock.after(ms, resolve));
+    return new Promise((resolve) => this.clock.setTimer(ms, resolve));
   }
 }
 

@@ -12,7 +12,7 @@ import { spawnScheduler } from '../../actors/scheduler/spawn.ts';
 import { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { parseChaos } from '../../src/chaos/spec.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
-import { type Failure, unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted, type Failure } from '../../src/core/failure.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
 import type { ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
@@ -231,5 +231,5 @@ function countingLearner(
 
 /** Launched minus all that is accounted for, after each update. */
 export function identities({ updates }: RolloutBench): number[] {
-  return updates.map(({ accounting }) => unaccounted(accounting));
+  return updates.map(({ accounting }) => countUnaccounted(accounting));
 }

@@ -1,7 +1,7 @@
 /** Small worlds for tests of SciWorld's rules: one room with an agent, or a task's whole house with an agent that teleports. */
 import { JavaRandom } from '../../envs/sciworld/java-random.ts';
 import { kind } from '../../envs/sciworld/kinds.ts';
-import { registered, type Simplification, Simulator } from '../../envs/sciworld/simulator.ts';
+import { findRegistered, type Simplification, Simulator } from '../../envs/sciworld/simulator.ts';
 import { descendants, type Thing, World } from '../../envs/sciworld/thing.ts';
 import { tick } from '../../envs/sciworld/ticks.ts';
 
@@ -52,7 +52,7 @@ export function house(
   variation = 0,
   simplifications: readonly Simplification[] = ['teleportAction'],
 ): Simulator {
-  const found = registered(task);
+  const found = findRegistered(task);
   if (!found) throw new Error(`there is no task ${task}`);
   return new Simulator(found, variation, simplifications);
 }

@@ -13,8 +13,8 @@ export async function heard(run: () => Promise<number>) {
   let stdout = '';
   let stderr = '';
   try {
-    const errors = () => err.captured((text) => void (stderr += text), run);
-    const status = await out.captured((text) => void (stdout += text), errors);
+    const errors = () => err.capture((text) => void (stderr += text), run);
+    const status = await out.capture((text) => void (stdout += text), errors);
     return { status, stdout, stderr };
   } finally {
     process.exitCode = before;

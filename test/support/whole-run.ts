@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { countUnaccounted } from '../../src/core/failure.ts';
 import type { MetricsRow } from '../../src/record/metric-table.ts';
 
 const yaml = new URL('./small-run.yaml', import.meta.url);
@@ -49,7 +49,7 @@ export async function smallRun(
     await run.stop();
     const tensors = readFileSync(join(dir, 'checkpoints', String(update), 'tensors.safetensors'));
     const digest = { weights: sha256(tensors), traces: sha256(traces(join(dir, 'traces'))) };
-    return { digest, ended, rows, unaccounted: unaccounted(ended.status.accounting) };
+    return { digest, ended, rows, unaccounted: countUnaccounted(ended.status.accounting) };
   } finally {
     await run.stop();
     rmSync(dir, { recursive: true, force: true });

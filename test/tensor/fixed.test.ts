@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { openEngine } from '../../src/engine/open.ts';
-import { type FixedSource, fixed, readFixed, toBfloat16, toFloat16, widen } from '../../src/tensor/fixed.ts';
+import { createFixed, type FixedSource, readFixed, toBfloat16, toFloat16, widen } from '../../src/tensor/fixed.ts';
 import { gradients } from '../../src/tensor/gradients.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
 import * as t from '../../src/tensor/ops.ts';
@@ -68,7 +68,7 @@ it.each(['onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference'] as const)(
         Float32Array.from({ length: 12 }, (_, i) => (i - 5) / 8),
         dtype,
       );
-      const w = fixed('w', [3, 4], source);
+      const w = createFixed('w', [3, 4], source);
       const x = t.input('x', ['N', 4]);
       const y = t.matmul(x, w, { transposeB: true });
       const [dx] = gradients(t.reduceSum(t.mul(y, y)), [x]);
@@ -98,7 +98,7 @@ it.skipIf(!existsSync(SMAPS))(
     const size = 2048;
     const bytes = 4 * size ** 2;
     const weights = Float32Array.from({ length: size * size }, (_, i) => ((i * 7919) % 17) - 8);
-    const w = fixed('w', [size, size], stored(weights, 'f32'));
+    const w = createFixed('w', [size, size], stored(weights, 'f32'));
     const graph = defineGraph({ y: t.matmul(t.input('x', ['N', size]), w, { transposeB: true }) });
     const x = {
       dtype: 'f32',
@@ -136,6 +136,6 @@ it.skipIf(!existsSync(SMAPS))(
 
 it('a stretch that does not fill its shape is refused, and a file that ends too soon', () => {
   const source = stored(new Float32Array(12), 'f32');
-  expect(() => fixed('w', [3, 5], source)).toThrow("fixed 'w' [3, 5]: expected 60 bytes, got 48");
+  expect(() => createFixed('w', [3, 5], source)).toThrow("fixed 'w' [3, 5]: expected 60 bytes, got 48");
   expect(() => readFixed([3, 8], { ...source, bytes: 96 } as FixedSource)).toThrow('cut short at byte 56');
 });

@@ -16,7 +16,7 @@ import type {
   RunInfo,
   SearchPage,
 } from '../../src/viewer/api.ts';
-import { drawnLines, evaluationMarks, phasePlans, type RunCurves } from '../../src/viewer/client/charts.ts';
+import { buildDrawnLines, evaluationMarks, phasePlans, type RunCurves } from '../../src/viewer/client/charts.ts';
 import { axisTexts } from '../../src/viewer/client/plot.ts';
 import { reportSource } from '../../src/viewer/client/source.ts';
 import { choiceBars } from '../../src/viewer/client/turn.ts';
@@ -265,10 +265,10 @@ describe('charts', () => {
 
   it('keep what was measured behind what is smoothed', () => {
     const line = { label: 'a', color: '#000', x: [1, 2, 3], y: [0, 1, 0] };
-    expect(drawnLines([line], 10)).toEqual([{ ...line, y: [0, 0.5, 1 / 3], raw: [0, 1, 0] }]);
-    expect(drawnLines([line], 1)).toEqual([{ ...line, raw: undefined }]);
+    expect(buildDrawnLines([line], 10)).toEqual([{ ...line, y: [0, 0.5, 1 / 3], raw: [0, 1, 0] }]);
+    expect(buildDrawnLines([line], 1)).toEqual([{ ...line, raw: undefined }]);
     expect(
-      drawnLines(
+      buildDrawnLines(
         Array.from({ length: 5 }, () => line),
         10,
       ).every(({ raw }) => raw === undefined),

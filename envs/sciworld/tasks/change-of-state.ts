@@ -66,8 +66,8 @@ const coolers = () => ['fridge', 'freezer'].map((name) => goals.inContainer(name
 
 function optional(kind: Kind, name: string): Goal[] {
   const near = [
-    goals.sameRoom(name, `be in same location as ${name}`),
-    goals.alone([name], 'have substance alone in a single container'),
+    goals.requireSameRoom(name, `be in same location as ${name}`),
+    goals.requireAlone([name], 'have substance alone in a single container'),
   ];
   if (kind === 'freeze') return [...near, ...coolers(), goals.warmer(-5, 'cool object by at least 5C')];
   const { devices, places } = heatingGoals('object');
@@ -83,7 +83,7 @@ function optional(kind: Kind, name: string): Goal[] {
 
 type Kind = 'change' | 'melt' | 'boil' | 'freeze';
 
-function ordered(kind: Kind): Goal[] {
+function orderGoals(kind: Kind): Goal[] {
   const inState = (state: 0 | 1 | 2, burning = false) =>
     goals.isState(
       state,
@@ -120,7 +120,7 @@ export const CHANGE_OF_STATE = (
       const { name } = row;
       return {
         description: `Your task is to ${verb} ${name}. ${kind === 'boil' ? NOTE : ''}First, focus on the substance. Then, take actions that will cause it to change its state of matter.`,
-        ordered: [goals.find(name, 'focus on substance'), ...ordered(kind)],
+        ordered: [goals.find(name, 'focus on substance'), ...orderGoals(kind)],
         optional: optional(kind, name),
       };
     },

@@ -79,9 +79,9 @@ const mixing = task({
       ordered: [goals.find(product, `focus on result chemical (${product})`)],
       optional: [
         goals.newPlace('move to a new location'),
-        ...inputs.map((input) => goals.sameRoom(input, `be in same location as ${input}`)),
-        goals.alone(inputs, 'have all ingredients alone in a single container'),
-        goals.sameRoom(product, `be in same location as ${product}`),
+        ...inputs.map((input) => goals.requireSameRoom(input, `be in same location as ${input}`)),
+        goals.requireAlone(inputs, 'have all ingredients alone in a single container'),
+        goals.requireSameRoom(product, `be in same location as ${product}`),
         goals.readDocument('recipe', 'read recipe'),
       ],
     };
@@ -128,7 +128,8 @@ function placePaints(site: Site, place: number, vessel: string): string {
   return room;
 }
 
-const near = (color: string, note = '') => [`${color} paint`, `be in same location as ${note}${color} paint`] as const;
+const describeNear = (color: string, note = '') =>
+  [`${color} paint`, `be in same location as ${note}${color} paint`] as const;
 
 const PAINTS = (
   [
@@ -152,10 +153,10 @@ const PAINTS = (
           ordered: [goals.find(`${second} paint`, `focus on the mixing result (${second} paint)`)],
           optional: [
             goals.newPlace('move to a new location'),
-            goals.sameRoom(...near(one)),
-            goals.sameRoom(...near(two)),
-            goals.alone(inputs, 'have all ingredients alone in a single container'),
-            goals.sameRoom(...near(second)),
+            goals.requireSameRoom(...describeNear(one)),
+            goals.requireSameRoom(...describeNear(two)),
+            goals.requireAlone(inputs, 'have all ingredients alone in a single container'),
+            goals.requireSameRoom(...describeNear(second)),
           ],
         };
       }
@@ -171,18 +172,24 @@ const PAINTS = (
         optional: [
           goals.newPlace('move to a new location (unless starting in task location)', room),
           goals.inPlace(room, 'move to the location of the paint'),
-          goals.sameRoom(...near(one)),
-          goals.sameRoom(...near(two)),
-          goals.alone(inputs, 'have all ingredients (secondary) alone in a single container'),
-          goals.sameRoom(...near(second, '(secondary) '), { key: 'secondary' }),
-          goals.sameRoom(...near(partOne, '(tertiary) '), { ...after, key: `tertiary_${partOne} paint` }),
-          goals.sameRoom(...near(partTwo, '(tertiary) '), { ...after, key: `tertiary_${partTwo} paint` }),
-          goals.alone(
+          goals.requireSameRoom(...describeNear(one)),
+          goals.requireSameRoom(...describeNear(two)),
+          goals.requireAlone(inputs, 'have all ingredients (secondary) alone in a single container'),
+          goals.requireSameRoom(...describeNear(second, '(secondary) '), { key: 'secondary' }),
+          goals.requireSameRoom(...describeNear(partOne, '(tertiary) '), {
+            ...after,
+            key: `tertiary_${partOne} paint`,
+          }),
+          goals.requireSameRoom(...describeNear(partTwo, '(tertiary) '), {
+            ...after,
+            key: `tertiary_${partTwo} paint`,
+          }),
+          goals.requireAlone(
             [`${partOne} paint`, `${partTwo} paint`],
             'have all ingredients (tertiary) alone in a single container',
             after,
           ),
-          goals.sameRoom(...near(third), after),
+          goals.requireSameRoom(...describeNear(third), after),
         ],
       };
     },

@@ -17,9 +17,9 @@ function placePart(site: Site, part: number): void {
 function wireGoals(name: string, connect: string, source: (name: string) => Goal): Goal[] {
   return [
     goals.newPlace('move to a new location'),
-    goals.sameRoom(name, 'be in same location as part to power'),
-    goals.wired(name, 0, `${connect} the task object's (terminal1/anode) to a wire`),
-    goals.wired(name, 1, `${connect} the task object's (terminal2/cathode) to a wire`),
+    goals.requireSameRoom(name, 'be in same location as part to power'),
+    goals.requireWired(name, 0, `${connect} the task object's (terminal1/anode) to a wire`),
+    goals.requireWired(name, 1, `${connect} the task object's (terminal2/cathode) to a wire`),
     source(name),
   ];
 }
@@ -45,7 +45,7 @@ const POWER = (
       site.place(site.make(RENEWABLE[renewable]!, 18 + 3 * renewable), 'workshop');
       site.place(site.make(NONRENEWABLE[nonrenewable]!, 24 + 3 * nonrenewable), 'workshop');
       const asked = PARTS[part]!;
-      const ordered = [goals.find(asked, 'focus on task object'), goals.powered(asked, 'power task object')];
+      const ordered = [goals.find(asked, 'focus on task object'), goals.requirePowered(asked, 'power task object')];
       if (!asksSource) {
         return {
           description: `Your task is to turn on the ${asked}. First, focus on the ${asked}. Then, create an electrical circuit that powers it on.`,
@@ -57,7 +57,7 @@ const POWER = (
       const kind = variation % 2 === 0 ? 'renewable' : 'nonrenewable';
       return {
         description: `Your task is to turn on the ${asked} by powering it using a ${kind} power source. First, focus on the ${asked}. Then, create an electrical circuit that powers it on.`,
-        ordered: [...ordered, goals.connectedToSource(sources, 'use correct power source')],
+        ordered: [...ordered, goals.requireConnectedToSource(sources, 'use correct power source')],
         optional: wireGoals(asked, 'connect', (part) => goals.wireToSource(part, `t${PARTIAL}`, sources)),
       };
     },

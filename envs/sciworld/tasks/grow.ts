@@ -13,9 +13,9 @@ const STAGE_TEXTS = ['seeds', 'seedlings', 'adult plants', 'reproducing plants']
 
 /** Goals on the way to full pots. @param pots names of the pots */
 function potGoals(pots: readonly string[], seed: string): Goal[] {
-  const each = (what: string, name: string) =>
+  const createEach = (what: string, name: string) =>
     pots.map((pot, i) => goals.holds(pot, [name], `have ${what} in flower pot (${i + 1})`));
-  return [...each('soil', 'soil'), ...each('water', 'water'), ...each('seed', seed)];
+  return [...createEach('soil', 'soil'), ...createEach('water', 'water'), ...createEach('seed', seed)];
 }
 
 function moving(): Goal[] {
@@ -30,7 +30,7 @@ function moving(): Goal[] {
 }
 
 const jarGoals = () => [
-  goals.sameRoom('seed jar', 'be in same location as seed jar'),
+  goals.requireSameRoom('seed jar', 'be in same location as seed jar'),
   goals.holds('inventory', ['seed jar'], 'have seed jar in inventory', { key: 'haveSeedJar' }),
 ];
 
@@ -48,7 +48,7 @@ function harvestGoals(species: string, most: number, fruit: Goal): Goal[] {
   return [
     ...count,
     goals.containerOpen('bee hive', 'bee hive open (after reprod. life stage)'),
-    goals.sameRoom('adult bee', 'be in same location as pollinator (after reprod. life stage)', AFTER_TWO),
+    goals.requireSameRoom('adult bee', 'be in same location as pollinator (after reprod. life stage)', AFTER_TWO),
     fruit,
   ];
 }
@@ -103,7 +103,7 @@ const GROW = (
         ...jarGoals(),
         goals.holds('inventory', ['shovel'], 'have shovel in inventory'),
         goals.holds('inventory', ['soil'], 'have soil in inventory'),
-        goals.sameRoom('soil', 'be in same location as soil'),
+        goals.requireSameRoom('soil', 'be in same location as soil'),
         ...moving(),
         ...potGoals(POTS, `${species} seed`),
       ];
@@ -111,7 +111,10 @@ const GROW = (
         return {
           description: `Your task is to grow a ${species}. This will require growing several plants, and them being crosspollinated to produce fruit.  Seeds can be found in the ${room}. To complete the task, focus on the grown ${species}.`,
           ordered: [goals.find(species, 'focus on the grown fruit')],
-          optional: [...optional, ...harvestGoals(species, 2, goals.sameRoom(species, 'be in same location as fruit'))],
+          optional: [
+            ...optional,
+            ...harvestGoals(species, 2, goals.requireSameRoom(species, 'be in same location as fruit')),
+          ],
         };
       }
       return {
@@ -189,7 +192,7 @@ function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number
       ...jarGoals(),
       ...moving(),
       ...potGoals(pots, seed),
-      ...harvestGoals(table, POTS_USED, goals.sameRoom(table, 'be in same location as grown seed', AFTER_TWO)),
+      ...harvestGoals(table, POTS_USED, goals.requireSameRoom(table, 'be in same location as grown seed', AFTER_TWO)),
     ],
   };
 }

@@ -29,12 +29,12 @@ const DEFAULT_FRICTION = 0.5;
 const MIN_FRICTION_GAP = 0.05;
 const MIN_ANGLE_GAP = 5;
 
-const named = (): Row[] =>
+const listNamed = (): Row[] =>
   SURFACES.map((id, at) => {
     const material = MATERIALS.get(id)!;
     return { letter: '', surface: material.substance, angle: DEFAULT_ANGLE, friction: material.friction, at };
   });
-const unnamed = (): Row[] =>
+const listUnnamed = (): Row[] =>
   LETTERS.map((letter, at) => ({
     letter: '',
     surface: `unknown material ${letter}`,
@@ -83,7 +83,7 @@ function timing(planes: readonly Thing[], block: string, note: boolean): Goal[] 
       goals.holdsExactly(plane, [block], `move block to plane ${n}`, { key: `b${n}` }),
       goals.deviceIs(true, 'stopwatch', `activate ${device}${of}`, { after: [`b${n}`], key: `aTime${n}` }),
       goals.deviceIs(false, 'stopwatch', `deactivate ${device}${of}`, { after: [`aTime${n}`], key: `dTime${n}` }),
-      goals.examined('stopwatch', `read ${device}${of}`, { after: [`dTime${n}`], key: `readTime${n}` }),
+      goals.requireExamined('stopwatch', `read ${device}${of}`, { after: [`dTime${n}`], key: `readTime${n}` }),
     ];
   });
 }
@@ -105,8 +105,8 @@ function lazy<T>(make: () => T): () => T {
   };
 }
 
-const namedRows = lazy(() => new JavaRandom(3).shuffle(named()));
-const unnamedRows = lazy(() => new JavaRandom(4).shuffle(unnamed()));
+const namedRows = lazy(() => new JavaRandom(3).shuffle(listNamed()));
+const unnamedRows = lazy(() => new JavaRandom(4).shuffle(listUnnamed()));
 const angleRows = lazy(angles);
 
 const KINDS: readonly Kind[] = [
@@ -156,10 +156,10 @@ export const PLANES = KINDS.map(({ name, topic, rows, all, by, variations }) =>
       const most = (variation % 2 === 0) === (by === 'friction');
       const [a, b] = by === 'friction' ? [pair[0].friction, pair[1].friction] : [pair[0].angle, pair[1].angle];
       const right = a > b === most ? pair[0] : pair[1];
-      const shown = (row: Row) => row.surface || row.letter;
+      const describeSurface = (row: Row) => row.surface || row.letter;
       // Smoothest or steepest first, before the draw.
       const lowFirst = by === 'friction' ? a < b : a > b;
-      const names = site.random.shuffle((lowFirst ? [pair[0], pair[1]] : [pair[1], pair[0]]).map(shown));
+      const names = site.random.shuffle((lowFirst ? [pair[0], pair[1]] : [pair[1], pair[0]]).map(describeSurface));
       const what =
         by === 'friction' ? `${most ? 'most' : 'least'} friction` : `${most ? 'steepest' : 'shallowest'} angle`;
       const isNamed = name.endsWith('-named-surfaces') && !name.includes('unnamed');

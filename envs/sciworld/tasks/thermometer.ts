@@ -91,8 +91,8 @@ const useThermometer = task<number[]>({
           key: 'move2',
         }),
         goals.holds('inventory', [name], 'have task object in inventory'),
-        goals.used('thermometer', 'use instrument on object'),
-        goals.used('thermometer', 'use instrument on object (in answer box location)', { after: ['move2'] }),
+        goals.requireUsed('thermometer', 'use instrument on object'),
+        goals.requireUsed('thermometer', 'use instrument on object (in answer box location)', { after: ['move2'] }),
       ],
     };
   },
@@ -100,7 +100,7 @@ const useThermometer = task<number[]>({
 
 function thermometerGoals(move: string): Goal[] {
   return [
-    goals.sameRoom('thermometer', 'be in same location as thermometer'),
+    goals.requireSameRoom('thermometer', 'be in same location as thermometer'),
     goals.holds('inventory', ['thermometer'], 'have thermometer in inventory'),
     goals.newPlace(move),
   ];
@@ -131,9 +131,11 @@ function meltingEpisode(name: string, melting: number, point: number, boxes: rea
         }),
       ),
       goals.holds('inventory', [name], 'have task object in inventory'),
-      goals.used('thermometer', 'use thermometer on substance'),
-      goals.used('thermometer', 'use thermometer on substance (after it has been heated)', { after: ['heatObject'] }),
-      goals.alone([name], 'have substance alone in a single container'),
+      goals.requireUsed('thermometer', 'use thermometer on substance'),
+      goals.requireUsed('thermometer', 'use thermometer on substance (after it has been heated)', {
+        after: ['heatObject'],
+      }),
+      goals.requireAlone([name], 'have substance alone in a single container'),
       ...devices,
       ...places.map((goal) => ({ ...goal, ...afterFocus })),
       goals.warmer(20, 'heat substance by at least 20C', { ...afterFocus, key: 'heatObject' }),

@@ -220,11 +220,11 @@ export class QuestionMaker {
   /** Value that a search for a name tells of a relation, if its sentence was found and can be read. */
   #read(name: string, start: Reference, hop: string, isStart: boolean): string | undefined {
     const holders = (this.#knowledge.named.get(name) ?? []).filter(({ facts }) => facts.has(hop));
-    const known = (thing: Thing) => {
+    const isKnown = (thing: Thing) => {
       const job = thing.facts.get('job');
       return !isStart || start.qualifier === undefined || (job && 'text' in job && job.text === start.qualifier);
     };
-    const fit = holders.filter(known);
+    const fit = holders.filter(isKnown);
     if (fit.length !== 1) return undefined;
     const value = nameOf(this.#knowledge, fit[0]!.facts.get(hop)!);
     // Without the first letter, which may be a capital in the passage.

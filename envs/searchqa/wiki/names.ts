@@ -28,11 +28,11 @@ export class NameMaker {
 
   /** A capitalised word. */
   word(): string {
-    return this.#unused(() => this.#syllables(2));
+    return this.#drawUnused(() => this.#syllables(2));
   }
 
   name(kind: Kind): string {
-    return this.#unused(() => this.#draw(kind));
+    return this.#drawUnused(() => this.#draw(kind));
   }
 
   #draw(kind: Kind): string {
@@ -61,7 +61,7 @@ export class NameMaker {
     return word + rng.pick(ENDS);
   }
 
-  #unused(draw: () => string): string {
+  #drawUnused(draw: () => string): string {
     for (let i = 0; ; i++) {
       const name = i < TRIES ? draw() : `${draw()}${this.#syllables(1).toLowerCase()}`;
       // A name like `Was Tadost` would be read as the beginning of a sentence.

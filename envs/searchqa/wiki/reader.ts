@@ -22,7 +22,7 @@ interface Pattern {
 
 const SUBJECT = '\u0001';
 
-function escaped(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
@@ -32,7 +32,7 @@ function patternsOf(wordings: (relation: (typeof RELATIONS)[number]) => readonly
       relation: relation.name,
       literal: wording.length,
       regex: new RegExp(
-        `^${escaped(wording)
+        `^${escapePattern(wording)
           .replace('a \\{O\\}', 'an? \\{O\\}')
           .replace('\\{S\\}', SUBJECT)
           .replace(/\\\{[OX]\\\}/, '(.+)')}$`,
@@ -153,7 +153,9 @@ function readComparison(text: string): Form | undefined {
 
 function readShared(text: string): Form | undefined {
   for (const [relation, ask] of Object.entries(SHARED)) {
-    const match = new RegExp(`^${escaped(ask).replace('\\{A\\}', '(.+)').replace('\\{B\\}', '(.+)')}$`).exec(text);
+    const match = new RegExp(`^${escapePattern(ask).replace('\\{A\\}', '(.+)').replace('\\{B\\}', '(.+)')}$`).exec(
+      text,
+    );
     if (match) return { type: 'same', a: reference(match[1]!), b: reference(match[2]!), path: [relation] };
   }
   return undefined;

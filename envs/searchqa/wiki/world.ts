@@ -30,12 +30,12 @@ const REMEMBERED = 16_384;
 export interface Wiki {
   readonly retriever: IndexRetriever;
   /** The question of a task, with how it is found out. @throws {RangeError} outside the table */
-  made(index: number): Made;
+  makeQuestion(index: number): Made;
 }
 
 /** Worlds opened last, so that the rules, the oracle and the drawing of one thread stand over one. */
 const opened = new Map<string, Wiki>();
-const MOST_OPENED = 2;
+const MAX_OPENED = 2;
 
 /** The world of a seed and size; some 50 ms at its default size, where it is not open already. */
 export function openWiki({ seed, entities }: { readonly seed: number; readonly entities: number }): Wiki {
@@ -43,7 +43,7 @@ export function openWiki({ seed, entities }: { readonly seed: number; readonly e
   const known = opened.get(key);
   if (known) return known;
   const made = makeWiki(seed, entities);
-  if (opened.size >= MOST_OPENED) opened.delete(opened.keys().next().value!);
+  if (opened.size >= MAX_OPENED) opened.delete(opened.keys().next().value!);
   opened.set(key, made);
   return made;
 }
@@ -56,7 +56,7 @@ function makeWiki(seed: number, entities: number): Wiki {
   let tests: readonly Made[] | undefined;
   return {
     retriever: new IndexRetriever(index),
-    made(task) {
+    makeQuestion(task) {
       const { run, n } = placeOf(task);
       if (run.split === 'test') return (tests ??= makeTests(maker))[task]!;
       const kept = known.get(task);
@@ -120,7 +120,7 @@ export function wikiQuestions(wiki: Wiki | undefined, train: readonly string[] |
     at(task) {
       placeOf(task);
       if (!wiki) throw new Error('searchqa: questions are made by start()');
-      return wiki.made(task);
+      return wiki.makeQuestion(task);
     },
   };
 }

@@ -54,7 +54,7 @@ const STEMS = ['crimson', 'warped'];
 
 /** The 16 ingredient tags of the crafting recipes, and the eight lists of alternatives (of which only the first counts). */
 function choicesOver(items: readonly string[]): Choice[] {
-  const suffixed = (suffix: string) => items.filter((item) => item.endsWith(suffix));
+  const filterBySuffix = (suffix: string) => items.filter((item) => item.endsWith(suffix));
   const trunk = (wood: string, log: string, bark: string) => {
     return [`${wood}_${log}`, `${wood}_${bark}`, `stripped_${wood}_${log}`, `stripped_${wood}_${bark}`];
   };
@@ -72,8 +72,8 @@ function choicesOver(items: readonly string[]): Choice[] {
     ['sand', 'red_sand'],
   ];
   return [
-    { label: '#planks', members: suffixed('_planks') },
-    { label: '#wool', members: suffixed('_wool') },
+    { label: '#planks', members: filterBySuffix('_planks') },
+    { label: '#wool', members: filterBySuffix('_wool') },
     { label: '#wooden_slabs', members: [...WOODS, ...STEMS].map((wood) => `${wood}_slab`) },
     { label: '#logs', members: [...logs, ...stems].flatMap(({ members }) => members) },
     ...logs,
@@ -206,7 +206,7 @@ export function derive(folder: string): readonly Recipe[] {
   const recipes: Recipe[] = [];
   for (const family of families.values()) {
     for (const variant of collapse(family, choices)) {
-      const recipe = named(variant);
+      const recipe = nameVariant(variant);
       for (const file of [recipe.file, TWICE[recipe.file]]) {
         if (file !== undefined) recipes.push({ ...recipe, file, group: groupOf({ ...recipe, file }) });
       }
@@ -256,7 +256,7 @@ function collapse(family: readonly Variant[], choices: readonly Choice[]): reado
   return variants;
 }
 
-function named({ output, count, shaped, cells }: Variant): Ungrouped {
+function nameVariant({ output, count, shaped, cells }: Variant): Ungrouped {
   const declared = shaped ? (DECLARED_FIRST.find(([pattern]) => pattern.test(output))?.[1].split(' ') ?? []) : [];
   const order = [...declared.filter((name) => cells.includes(name)), ...cells];
   const ingredients = new Map([...new Set(order)].map((name) => [name, cells.filter((cell) => cell === name).length]));

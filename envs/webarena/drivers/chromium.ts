@@ -51,7 +51,7 @@ export class ChromiumDriver implements Driver {
     this.#context = context;
     this.#options = options;
     context.setDefaultTimeout(options.loadMs);
-    context.on('page', (page) => this.#opened(page));
+    context.on('page', (page) => this.#handleOpened(page));
   }
 
   static async open(context: BrowserContext, options: ChromiumOptions): Promise<ChromiumDriver> {
@@ -60,7 +60,7 @@ export class ChromiumDriver implements Driver {
     return driver;
   }
 
-  #opened(page: BrowserPage): void {
+  #handleOpened(page: BrowserPage): void {
     if (this.#aside) return;
     page.on('dialog', (dialog) => dialog.dismiss().catch(() => {}));
     page.on('close', () => {
@@ -75,7 +75,7 @@ export class ChromiumDriver implements Driver {
   }
 
   /** A page in the same login that is no tab of the agent's: the agent opens none while it is used. */
-  async asidePage(): Promise<BrowserPage> {
+  async openAsidePage(): Promise<BrowserPage> {
     this.#aside = true;
     return this.#context.newPage();
   }
@@ -108,7 +108,7 @@ export class ChromiumDriver implements Driver {
     this.#backends = new Map(tree.nodes.map(({ nodeId, backendDOMNodeId = -1 }) => [nodeId, backendDOMNodeId]));
     const nodes = axNodes(tree.nodes, rects, this.#options.rows);
     return {
-      nodes: this.#options.rows ? withTextInFields(nodes) : await this.#askedInFields(cdp, nodes),
+      nodes: this.#options.rows ? withTextInFields(nodes) : await this.#readInFields(cdp, nodes),
       scrolled: 0, // the rectangles are relative to the viewport already
       titles,
       current: this.#current,
@@ -117,7 +117,7 @@ export class ChromiumDriver implements Driver {
   }
 
   /** The snapshot leaves out what lies inside fields (text, spinners): those few nodes are asked one by one. */
-  async #askedInFields(cdp: CDPSession, nodes: readonly AxNode[]): Promise<AxNode[]> {
+  async #readInFields(cdp: CDPSession, nodes: readonly AxNode[]): Promise<AxNode[]> {
     const inside = insideFields(nodes);
     return Promise.all(
       nodes.map(async (node) =>
@@ -130,7 +130,7 @@ export class ChromiumDriver implements Driver {
   async compareRectangles(runs: number): Promise<{ snapshot: number; oneByOne: number }> {
     const cdp = await this.#cdp(this.page);
     const { nodes } = await this.snapshot();
-    const timed = async (ask: () => Promise<unknown>): Promise<number> => {
+    const measureMs = async (ask: () => Promise<unknown>): Promise<number> => {
       const times: number[] = [];
       for (let run = 0; run < runs; run++) {
         const began = performance.now();
@@ -139,8 +139,8 @@ export class ChromiumDriver implements Driver {
       }
       return times.sort((a, b) => a - b)[Math.floor(runs / 2)]!;
     };
-    const snapshot = await timed(() => cdp.send('DOMSnapshot.captureSnapshot', RECTANGLES));
-    const oneByOne = await timed(async () => {
+    const snapshot = await measureMs(() => cdp.send('DOMSnapshot.captureSnapshot', RECTANGLES));
+    const oneByOne = await measureMs(async () => {
       for (const { id } of nodes) await this.#rectOf(cdp, id);
     });
     return { snapshot, oneByOne };
@@ -231,7 +231,7 @@ export class ChromiumDriver implements Driver {
     await this.#settle(this.#pages.length);
   }
 
-  async back(): Promise<void> {
+  async goBack(): Promise<void> {
     await this.page.goBack({ waitUntil: 'load', timeout: this.#options.loadMs });
     await this.#settle(this.#pages.length);
   }

@@ -37,7 +37,7 @@ export interface Driver {
   /** Chooses an option of a select. @param id of the option's node */
   choose(id: string): MaybePromise<void>;
   goto(url: string): MaybePromise<void>;
-  back(): MaybePromise<void>;
+  goBack(): MaybePromise<void>;
   forward(): MaybePromise<void>;
   newTab(): MaybePromise<void>;
   closeTab(): MaybePromise<void>;

@@ -8,8 +8,8 @@ import type { Episode } from '../sites/episode.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './driver.ts';
 import {
   type Effect,
+  findFocusedCell,
   focus,
-  focusedCell,
   insert,
   isFocusable,
   isText,
@@ -95,7 +95,7 @@ export class InProcessDriver implements Driver {
 
   type(text: string, replace: boolean): void {
     const live = this.#live;
-    const field = focusedCell(live);
+    const field = findFocusedCell(live);
     if (!field || !isText(field)) return;
     if (replace) [live.anchor, live.caret] = [0, fieldValue(field, live.values).length];
     insert(live, text);
@@ -120,7 +120,7 @@ export class InProcessDriver implements Driver {
     this.#visit(this.#tab, url);
   }
 
-  back(): void {
+  goBack(): void {
     this.#travel(-1);
   }
 

@@ -52,7 +52,7 @@ function stopOf(live: Live, placed: Placed): Placed {
 }
 
 /** Cell that has the focus; undefined where none has. */
-export function focusedCell(live: Live): Placed | undefined {
+export function findFocusedCell(live: Live): Placed | undefined {
   return live.layout.cells[live.focused];
 }
 
@@ -83,7 +83,7 @@ function tab(live: Live, backwards: boolean): void {
     return isFocusable(placed) && (placed.cell.kind !== 'radio' || stopOf(live, placed) === placed);
   });
   if (stops.length === 0) return;
-  const now = focusedCell(live);
+  const now = findFocusedCell(live);
   const at = now ? stops.indexOf(now.cell.kind === 'radio' ? stopOf(live, now) : now) : -1;
   const next = at < 0 ? (backwards ? stops.length - 1 : 0) : at + (backwards ? -1 : 1);
   const target = stops[next];
@@ -98,7 +98,7 @@ export function selectRadio(live: Live, placed: Placed): void {
 
 /** Replaces what is selected in the focused text field. */
 export function insert(live: Live, text: string): void {
-  const field = focusedCell(live);
+  const field = findFocusedCell(live);
   if (!field || !isText(field)) return;
   const value = fieldValue(field, live.values);
   const [from, to] = [Math.min(live.anchor, live.caret), Math.max(live.anchor, live.caret)];
@@ -120,7 +120,7 @@ export function press(live: Live, key: string): Effect | undefined {
     tab(live, key !== 'Tab');
     return undefined;
   }
-  const now = focusedCell(live);
+  const now = findFocusedCell(live);
   if (now && isText(now)) return pressInText(live, now, key);
   if (now?.cell.kind === 'select') return pressInSelect(live, now, key);
   if (now?.cell.kind === 'radio' && key.startsWith('Arrow')) {

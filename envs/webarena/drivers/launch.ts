@@ -49,8 +49,8 @@ export async function launchChromium(hosts: string): Promise<Browser> {
     );
   });
   const isRoot = process.getuid?.() === 0;
-  if (isRoot && !told) {
-    told = true;
+  if (isRoot && !isNoticePrinted) {
+    isNoticePrinted = true;
     console.warn('webarena: running as root, so Chromium runs without its sandbox (--no-sandbox)');
   }
   const args = [
@@ -79,4 +79,4 @@ export async function launchChromium(hosts: string): Promise<Browser> {
   }
 }
 
-let told = false;
+let isNoticePrinted = false;

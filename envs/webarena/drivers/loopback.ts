@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { htmlOf } from '../html.ts';
 import type { Episode } from '../sites/episode.ts';
-import { notFound } from '../sites/site.ts';
+import { renderNotFound } from '../sites/site.ts';
 
 /** Header that names the episode a request belongs to. */
 export const EPISODE_HEADER = 'x-longplay-episode';
@@ -45,11 +45,11 @@ export async function startLoopback(): Promise<Loopback> {
     get size() {
       return episodes.size;
     },
-    close: () => closed(server),
+    close: () => closeServer(server),
   };
 }
 
-function closed(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((done) => {
     server.close(() => done());
     server.closeAllConnections();
@@ -74,7 +74,7 @@ async function answer(
     else response.writeHead(303, { location: episode.post(url, new URLSearchParams(body)) }).end();
     return;
   }
-  const page = URL.canParse(url) ? episode.get(url) : notFound();
+  const page = URL.canParse(url) ? episode.get(url) : renderNotFound();
   response.writeHead(page.status, headers).end(htmlOf(page));
 }
 

@@ -59,7 +59,7 @@ export function siteBases(env: NodeJS.ProcessEnv = process.env): SiteBases {
  * @throws {UserError} BAD_CONFIG for what cannot be read, an unknown evaluator or locator, a login that is not there
  */
 export function readTasks(folder: string, bases: SiteBases): LiveTasks {
-  const all = configsOf(folder).map(({ file, text }) => checked(file, substituted(text, bases), folder));
+  const all = configsOf(folder).map(({ file, text }) => checkTask(file, substituteBases(text, bases), folder));
   if (all.length === 0)
     throw new UserError(
       'BAD_CONFIG',
@@ -95,13 +95,13 @@ function configsOf(folder: string): { file: string; text: string }[] {
   }
 }
 
-function substituted(text: string, bases: SiteBases): string {
+function substituteBases(text: string, bases: SiteBases): string {
   let out = text;
   for (const [site, base] of Object.entries(bases)) out = out.replaceAll(`__${VARIABLES[site as SiteId]}__`, base);
   return out;
 }
 
-function checked(file: string, text: string, folder: string): LiveTask {
+function checkTask(file: string, text: string, folder: string): LiveTask {
   const fail = (expected: string, got: unknown): never => {
     throw new UserError('BAD_CONFIG', `webarena: ${file}: expected ${expected}, got ${JSON.stringify(got)}`);
   };

@@ -135,7 +135,7 @@ export class LiveWebArena implements Env {
         try {
           const score = await evaluate(
             task.eval,
-            { intent: task.intent, answer, page, judge: noJudge },
+            { intent: task.intent, answer, page, judge: judgeWithoutModel },
             this.#options.fidelity,
           );
           return { success: score === 1, reward: score };
@@ -148,7 +148,7 @@ export class LiveWebArena implements Env {
 }
 
 /** Without a judge, a reason other than `N/A` is no match. Tasks that need one are not in the table. */
-const noJudge: Judge = async ({ kind }) => {
+const judgeWithoutModel: Judge = async ({ kind }) => {
   if (kind === 'reason') return 'different';
   throw new Error('webarena: this task needs a judge');
 };
@@ -192,7 +192,7 @@ class LivePage implements EvaluationPage {
   }
 
   async goto(url: string): Promise<void> {
-    this.#own ??= await this.#driver.asidePage();
+    this.#own ??= await this.#driver.openAsidePage();
     await this.#own.goto(url, { timeout: this.#loadMs });
   }
 

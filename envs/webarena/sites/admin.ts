@@ -16,18 +16,18 @@ import {
 } from '../page.ts';
 import { money } from '../worlds/draw.ts';
 import { ORDER_STATUSES, type Order, type Product, type Review, type ShopWorld } from '../worlds/shop.ts';
-import { paged, pager } from './paging.ts';
+import { pager, takePage } from './paging.ts';
 import {
-  appended,
+  appendChange,
   BASES,
   type Changes,
-  changed,
-  madeUnder,
-  notFound,
+  listMade,
   notice,
   oneLine,
   type Posted,
+  renderNotFound,
   type Site,
+  setChange,
 } from './site.ts';
 
 const ROOT = '/admin';
@@ -39,7 +39,7 @@ export const admin: Site = {
 
 function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchParams): Page {
   const [, root, section = '', item = ''] = path.split('/');
-  if (root !== 'admin') return notFound();
+  if (root !== 'admin') return renderNotFound();
   switch (section) {
     case '':
       return shell(
@@ -52,13 +52,13 @@ function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchPa
       return orders(shop, changes, query);
     case 'order': {
       const order = shop.orders.find(({ number }) => number === item);
-      return order ? orderPage(shop, changes, order) : notFound();
+      return order ? orderPage(shop, changes, order) : renderNotFound();
     }
     case 'products':
       return products(shop, changes, query);
     case 'product': {
       const product = shop.products.find(({ sku }) => sku === item);
-      return product ? productPage(changes, product, query) : notFound();
+      return product ? productPage(changes, product, query) : renderNotFound();
     }
     case 'customers':
       return customers(shop, query);
@@ -66,12 +66,12 @@ function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchPa
       return reviews(shop, changes, query);
     case 'review': {
       const review = shop.reviews.find(({ id }) => String(id) === item);
-      return review ? reviewPage(shop, changes, review) : notFound();
+      return review ? reviewPage(shop, changes, review) : renderNotFound();
     }
     case 'reports':
-      return item === 'bestsellers' ? bestsellersPage(shop, query) : item === 'terms' ? terms(shop) : notFound();
+      return item === 'bestsellers' ? bestsellersPage(shop, query) : item === 'terms' ? terms(shop) : renderNotFound();
     default:
-      return notFound();
+      return renderNotFound();
   }
 }
 
@@ -105,7 +105,7 @@ function orders(shop: ShopWorld, changes: Changes, query: URLSearchParams): Page
       (wanted === 'Any' || statusOf(changes, order) === wanted) && by.includes(name) && order.date.startsWith(month)
     );
   });
-  const shown = paged(found, query.get('page'), 20);
+  const shown = takePage(found, query.get('page'), 20);
   const lines = shown.items.map((order) => [
     link(order.number, `${ROOT}/order/${order.number}`),
     order.date,
@@ -142,7 +142,7 @@ function orderPage(shop: ShopWorld, changes: Changes, order: Order): Page {
     quantity,
     money(shop.products[product]!.price),
   ]);
-  const comments = madeUnder(changes, `admin/order/${order.number}/comment`);
+  const comments = listMade(changes, `admin/order/${order.number}/comment`);
   const path = `${ROOT}/order/${order.number}`;
   return shell(
     `Order ${order.number}`,
@@ -168,7 +168,7 @@ function priceOf(changes: Changes, { sku, price }: Product): number {
 function products(shop: ShopWorld, changes: Changes, query: URLSearchParams): Page {
   const asked = oneLine(query.get('q')).toLowerCase();
   const found = shop.products.filter(({ name, sku }) => `${name} ${sku}`.toLowerCase().includes(asked));
-  const shown = paged(found, query.get('page'), 20);
+  const shown = takePage(found, query.get('page'), 20);
   const lines = shown.items.map((product) => [
     link(product.name, `${ROOT}/product/${product.sku}`),
     product.sku,
@@ -207,7 +207,7 @@ function customers(shop: ShopWorld, query: URLSearchParams): Page {
   const found = shop.customers.filter(({ name, phone, email }) =>
     `${name} ${phone} ${email}`.toLowerCase().includes(asked),
   );
-  const shown = paged(found, query.get('page'), 20);
+  const shown = takePage(found, query.get('page'), 20);
   return shell(
     'Customers',
     form('get', `${ROOT}/customers`, {}, row(textbox('Keyword', 'q', query.get('q') ?? ''), button('Search'))),
@@ -235,7 +235,7 @@ function reviews(shop: ShopWorld, changes: Changes, query: URLSearchParams): Pag
       `${review.text} ${review.author}`.toLowerCase().includes(asked)
     );
   });
-  const shown = paged(found, query.get('page'), 20);
+  const shown = takePage(found, query.get('page'), 20);
   const lines = shown.items.map((review) => [
     link(`Review ${review.id}`, `${ROOT}/review/${review.id}`),
     review.author,
@@ -332,13 +332,13 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
     const to = ORDER_STATUSES.find((one) => one === sent.get('status')) ?? order.status;
     return {
       redirect: `${ROOT}/order/${item}`,
-      changes: changed(changes, `admin/order/${item}/status`, to, order.status),
+      changes: setChange(changes, `admin/order/${item}/status`, to, order.status),
     };
   }
   if (order && part === 'comment') {
     return {
       redirect: `${ROOT}/order/${item}`,
-      changes: appended(changes, `admin/order/${item}/comment`, oneLine(sent.get('text'))),
+      changes: appendChange(changes, `admin/order/${item}/comment`, oneLine(sent.get('text'))),
     };
   }
   const product = shop.products.find(({ sku }) => section === 'product' && sku === item);
@@ -346,16 +346,16 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
     const price = Math.round(Number(sent.get('price')) * 100);
     const stock = Number(sent.get('stock'));
     if (!Number.isInteger(stock) || stock < 0 || !(price > 0 && price < 1e8)) return { redirect: path, changes };
-    const next = changed(changes, `admin/product/${item}/price`, String(price), String(product.price));
+    const next = setChange(changes, `admin/product/${item}/price`, String(price), String(product.price));
     return {
       redirect: `${path}?saved=1`,
-      changes: changed(next, `admin/product/${item}/stock`, String(stock), String(product.stock)),
+      changes: setChange(next, `admin/product/${item}/stock`, String(stock), String(product.stock)),
     };
   }
   const review = shop.reviews.find(({ id }) => section === 'review' && String(id) === item);
   if (review) {
     const to = sent.get('do') === 'Deleted' ? 'Deleted' : 'Approved';
-    return { redirect: `${ROOT}/reviews`, changes: changed(changes, `admin/review/${item}`, to, review.status) };
+    return { redirect: `${ROOT}/reviews`, changes: setChange(changes, `admin/review/${item}`, to, review.status) };
   }
   return undefined;
 }

@@ -19,18 +19,18 @@ import {
 } from '../page.ts';
 import { CODE_USER, type CodeWorld, type Issue, type MergeRequest, type Project, ROLES } from '../worlds/code.ts';
 import { LABELS } from '../worlds/words.ts';
-import { paged, pager } from './paging.ts';
+import { pager, takePage } from './paging.ts';
 import {
-  appended,
+  appendChange,
   type Changes,
-  changed,
-  madeUnder,
-  notFound,
+  listMade,
   notice,
   oneLine,
   type Posted,
+  renderNotFound,
   type Site,
-  toggled,
+  setChange,
+  toggleChange,
 } from './site.ts';
 
 export const code: Site = {
@@ -43,10 +43,10 @@ function get(world: CodeWorld, changes: Changes, path: string, query: URLSearchP
   if (owner === '') return projects(world, query);
   if (owner === '-' && name === 'profile') return profile(changes, query);
   if (owner === '-' && name === 'new') return newProject(query);
-  if (owner === CODE_USER && madeUnder(changes, 'code/project').includes(name))
+  if (owner === CODE_USER && listMade(changes, 'code/project').includes(name))
     return shell(name, row('An empty project.'));
   const project = world.projects.find((one) => one.path === `${owner}/${name}`);
-  if (!project) return notFound();
+  if (!project) return renderNotFound();
   switch (section) {
     case '':
       return projectPage(changes, project);
@@ -54,12 +54,12 @@ function get(world: CodeWorld, changes: Changes, path: string, query: URLSearchP
       if (item === '') return issues(changes, project, query);
       if (item === 'new') return newIssue(world, project);
       const issue = project.issues.find(({ iid }) => String(iid) === item);
-      return issue ? issuePage(changes, project, issue) : notFound();
+      return issue ? issuePage(changes, project, issue) : renderNotFound();
     }
     case 'merge_requests': {
       if (item === '') return mergeRequests(project, query);
       const request = project.mergeRequests.find(({ iid }) => String(iid) === item);
-      return request ? requestPage(changes, project, request) : notFound();
+      return request ? requestPage(changes, project, request) : renderNotFound();
     }
     case 'commits':
       return commits(world, project, query);
@@ -70,7 +70,7 @@ function get(world: CodeWorld, changes: Changes, path: string, query: URLSearchP
     case 'milestones':
       return milestones(changes, project);
     default:
-      return notFound();
+      return renderNotFound();
   }
 }
 
@@ -145,9 +145,9 @@ function issues(changes: Changes, project: Project, query: URLSearchParams): Pag
       (assignee === '' || one.assignee === assignee)
     );
   });
-  const shown = paged(found, query.get('page'));
+  const shown = takePage(found, query.get('page'));
   const at = `/${project.path}/issues`;
-  const own = madeUnder(changes, `code/issue/${project.path}`).map((text) => row('Your issue', text));
+  const own = listMade(changes, `code/issue/${project.path}`).map((text) => row('Your issue', text));
   return inside(
     project,
     'Issues',
@@ -208,7 +208,7 @@ function stateOf(changes: Changes, project: Project, { iid, state }: Issue): str
 function issuePage(changes: Changes, project: Project, issue: Issue): Page {
   const at = `/${project.path}/issues/${issue.iid}`;
   const state = stateOf(changes, project, issue);
-  const own = madeUnder(changes, `code/issue-comment/${project.path}/${issue.iid}`);
+  const own = listMade(changes, `code/issue-comment/${project.path}/${issue.iid}`);
   return inside(
     project,
     issue.title,
@@ -222,7 +222,7 @@ function issuePage(changes: Changes, project: Project, issue: Issue): Page {
 }
 
 function mergeRequests(project: Project, query: URLSearchParams): Page {
-  const shown = paged(project.mergeRequests, query.get('page'));
+  const shown = takePage(project.mergeRequests, query.get('page'));
   const at = `/${project.path}/merge_requests`;
   return inside(
     project,
@@ -238,7 +238,7 @@ function mergeRequests(project: Project, query: URLSearchParams): Page {
 
 function requestPage(changes: Changes, project: Project, { iid, title, author, state }: MergeRequest): Page {
   const at = `/${project.path}/merge_requests/${iid}`;
-  const own = madeUnder(changes, `code/mr-comment/${project.path}/${iid}`);
+  const own = listMade(changes, `code/mr-comment/${project.path}/${iid}`);
   return inside(
     project,
     title,
@@ -251,7 +251,7 @@ function requestPage(changes: Changes, project: Project, { iid, title, author, s
 function commits(world: CodeWorld, project: Project, query: URLSearchParams): Page {
   const author = oneLine(query.get('author'));
   const found = project.commits.filter((one) => author === '' || one.author === author);
-  const shown = paged(found, query.get('page'), 20);
+  const shown = takePage(found, query.get('page'), 20);
   const at = `/${project.path}/commits`;
   const known = world.users.includes(author) || author === '' ? [] : [row(status('No such author.'))];
   return inside(
@@ -311,7 +311,7 @@ function members(world: CodeWorld, changes: Changes, project: Project): Page {
 }
 
 function milestones(changes: Changes, project: Project): Page {
-  const made = madeUnder(changes, `code/milestone/${project.path}`);
+  const made = listMade(changes, `code/milestone/${project.path}`);
   return inside(
     project,
     'Milestones',
@@ -353,10 +353,10 @@ function newProject(query: URLSearchParams): Page {
 function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const [, owner = '', name = '', section = '', item = '', part = ''] = path.split('/');
   const append = (key: string, text: string, to: string): Posted => {
-    return { redirect: to, changes: appended(changes, key, text) };
+    return { redirect: to, changes: appendChange(changes, key, text) };
   };
   if (path === '/-/profile')
-    return { redirect: '/-/profile?saved=1', changes: changed(changes, 'code/status', oneLine(sent.get('status'))) };
+    return { redirect: '/-/profile?saved=1', changes: setChange(changes, 'code/status', oneLine(sent.get('status'))) };
   if (path === '/-/new') {
     const wanted = oneLine(sent.get('name'));
     return /^[a-z0-9-]{1,40}$/.test(wanted)
@@ -367,8 +367,8 @@ function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchP
   if (!project) return undefined;
   const at = `/${project.path}`;
   const text = oneLine(sent.get('text'));
-  if (section === 'star') return { redirect: at, changes: toggled(changes, `code/star/${project.path}`) };
-  if (section === 'fork') return { redirect: at, changes: changed(changes, `code/fork/${project.path}`, 'yes') };
+  if (section === 'star') return { redirect: at, changes: toggleChange(changes, `code/star/${project.path}`) };
+  if (section === 'fork') return { redirect: at, changes: setChange(changes, `code/fork/${project.path}`, 'yes') };
   if (section === 'issues' && item === 'new') {
     const title = oneLine(sent.get('title'));
     const made = title === '' ? '' : `${title} for ${oneLine(sent.get('assignee'))} by ${oneLine(sent.get('due'))}`;
@@ -381,7 +381,7 @@ function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchP
     const now = stateOf(changes, project, issue) === 'open' ? 'closed' : 'open';
     return {
       redirect: `${at}/issues/${item}`,
-      changes: changed(changes, `code/issue-state/${project.path}/${item}`, now, issue.state),
+      changes: setChange(changes, `code/issue-state/${project.path}/${item}`, now, issue.state),
     };
   }
   if (section === 'merge_requests' && part === 'comment')
@@ -391,7 +391,7 @@ function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchP
     const isNew = world.users.includes(user) && !project.members.some((one) => one.user === user);
     return {
       redirect: `${at}/members`,
-      changes: isNew ? changed(changes, `code/member/${project.path}/${user}`, oneLine(sent.get('role'))) : changes,
+      changes: isNew ? setChange(changes, `code/member/${project.path}/${user}`, oneLine(sent.get('role'))) : changes,
     };
   }
   if (section === 'milestones') {

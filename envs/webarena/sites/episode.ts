@@ -1,7 +1,7 @@
 /** The sites of one episode: its world, the changes made in it, and answers to requests. */
 import type { Page } from '../page.ts';
 import type { Embedded } from '../worlds/embedded.ts';
-import { type Changes, HOSTS, notFound, type Site } from './site.ts';
+import { type Changes, HOSTS, renderNotFound, type Site } from './site.ts';
 import { sites } from './sites.ts';
 
 /** Sites of one episode: a world, and the changes made in it. */
@@ -24,7 +24,7 @@ export class Episode {
     if (known) return known;
     const { host, pathname, searchParams } = new URL(url);
     const made =
-      siteAt(host)?.get(this.world, this.#changes, pathOf(pathname), searchParams) ?? notFound('No such site');
+      siteAt(host)?.get(this.world, this.#changes, pathOf(pathname), searchParams) ?? renderNotFound('No such site');
     if (untouched) this.world.pages.set(url, made);
     return made;
   }

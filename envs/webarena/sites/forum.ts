@@ -18,20 +18,20 @@ import {
   textbox,
 } from '../page.ts';
 import { type Comment, FORUM_USER, type ForumWorld, type Post } from '../worlds/forum.ts';
-import { paged, pager } from './paging.ts';
+import { pager, takePage } from './paging.ts';
 import {
-  appended,
+  appendChange,
   type Changes,
-  changed,
   hasWords,
-  madeUnder,
-  notFound,
+  listMade,
   notice,
   oneLine,
   type Posted,
+  renderNotFound,
   type Site,
   searchWords,
-  toggled,
+  setChange,
+  toggleChange,
 } from './site.ts';
 
 const SORTS = ['Hot', 'New', 'Top'] as const;
@@ -64,7 +64,7 @@ function get(world: ForumWorld, changes: Changes, path: string, query: URLSearch
   }
   if (section === 'submit') return submit(world, query);
   if (section === 'settings') return settings(changes, query);
-  return notFound();
+  return renderNotFound();
 }
 
 function shell(title: string, ...blocks: readonly Block[]): Page {
@@ -114,7 +114,7 @@ function posts(
   ...more: readonly Block[]
 ): Page {
   const by = SORTS.find((one) => one === query.get('sort')) ?? 'Hot';
-  const shown = paged(sortPosts(all, by), query.get('page'));
+  const shown = takePage(sortPosts(all, by), query.get('page'));
   return shell(
     title,
     ...more,
@@ -127,7 +127,7 @@ function posts(
 function forumPage(world: ForumWorld, changes: Changes, name: string, query: URLSearchParams): Page {
   const on = changes[`forum/subscribed/${name}`] === 'yes';
   const all = world.posts.filter((one) => one.forum === name);
-  const own = madeUnder(changes, `forum/post/${name}`).map((text) => row('Your post', text));
+  const own = listMade(changes, `forum/post/${name}`).map((text) => row('Your post', text));
   return posts(
     name,
     all,
@@ -141,7 +141,7 @@ function forumPage(world: ForumWorld, changes: Changes, name: string, query: URL
 function search({ posts: all }: ForumWorld, query: URLSearchParams): Page {
   const words = searchWords(query);
   const found = all.filter(({ title }) => hasWords(title, words));
-  const shown = paged(found, query.get('page'));
+  const shown = takePage(found, query.get('page'));
   return shell('Search', postTable(shown.items), pager(shown, '/search', query));
 }
 
@@ -153,7 +153,7 @@ function votesOf(changes: Changes, { id, votes }: Post): number {
 function postPage(world: ForumWorld, changes: Changes, found: Post): Page {
   const path = `/f/${found.forum}/${found.id}`;
   const comments = commentsOf(world, found);
-  const own = madeUnder(changes, `forum/comment/${found.id}`);
+  const own = listMade(changes, `forum/comment/${found.id}`);
   return shell(
     found.title,
     row(
@@ -180,7 +180,7 @@ function userPage(world: ForumWorld, changes: Changes, name: string, part: strin
   const parts = nav('User', link('Posts', `/user/${name}`), link('Comments', `/user/${name}/comments`));
   const block = form('post', `/user/${name}/block`, {}, row(button(blocked ? 'Unblock' : 'Block')));
   if (part === 'comments') {
-    const shown = paged(
+    const shown = takePage(
       world.comments.filter(({ author }) => author === name),
       query.get('page'),
       15,
@@ -198,7 +198,7 @@ function userPage(world: ForumWorld, changes: Changes, name: string, part: strin
       pager(shown, `/user/${name}/comments`, query),
     );
   }
-  const shown = paged(
+  const shown = takePage(
     world.posts.filter(({ author }) => author === name),
     query.get('page'),
   );
@@ -240,31 +240,32 @@ function settings(changes: Changes, query: URLSearchParams): Page {
 function post(world: ForumWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const [, section = '', name = '', id = '', part = ''] = path.split('/');
   if (section === 'f' && world.forums.includes(name)) {
-    if (id === 'subscribe') return { redirect: `/f/${name}`, changes: toggled(changes, `forum/subscribed/${name}`) };
+    if (id === 'subscribe')
+      return { redirect: `/f/${name}`, changes: toggleChange(changes, `forum/subscribed/${name}`) };
     const found = world.posts.find((one) => String(one.id) === id && one.forum === name);
     if (found && part === 'vote') {
       const vote = ['1', '-1', '0'].find((one) => one === sent.get('vote')) ?? '0';
-      return { redirect: `/f/${name}/${id}`, changes: changed(changes, `forum/vote/${id}`, vote, '0') };
+      return { redirect: `/f/${name}/${id}`, changes: setChange(changes, `forum/vote/${id}`, vote, '0') };
     }
     if (found && part === 'comment') {
       return {
         redirect: `/f/${name}/${id}`,
-        changes: appended(changes, `forum/comment/${id}`, oneLine(sent.get('text'))),
+        changes: appendChange(changes, `forum/comment/${id}`, oneLine(sent.get('text'))),
       };
     }
   }
   if (section === 'user' && id === 'block' && world.users.includes(name))
-    return { redirect: `/user/${name}`, changes: toggled(changes, `forum/blocked/${name}`) };
+    return { redirect: `/user/${name}`, changes: toggleChange(changes, `forum/blocked/${name}`) };
   if (section === 'submit') {
     const title = oneLine(sent.get('title'));
     const where = world.forums.find((one) => one === sent.get('forum')) ?? world.forums[0]!;
     if (title === '') return { redirect: '/submit?missing=1', changes };
     return {
       redirect: `/f/${where}`,
-      changes: appended(changes, `forum/post/${where}`, `${title}: ${oneLine(sent.get('body'))}`),
+      changes: appendChange(changes, `forum/post/${where}`, `${title}: ${oneLine(sent.get('body'))}`),
     };
   }
   if (section === 'settings')
-    return { redirect: '/settings?saved=1', changes: changed(changes, 'forum/bio', oneLine(sent.get('bio'))) };
+    return { redirect: '/settings?saved=1', changes: setChange(changes, 'forum/bio', oneLine(sent.get('bio'))) };
   return undefined;
 }

@@ -1,6 +1,6 @@
 /** The page with links to all sites. */
 import { heading, linkInNewTab, list, page, row } from '../page.ts';
-import { frontPage, notFound, type Site } from './site.ts';
+import { frontPage, renderNotFound, type Site } from './site.ts';
 
 const LINKS = [
   ['Shop', 'shopping'],
@@ -13,7 +13,7 @@ const LINKS = [
 
 export const home: Site = {
   get(_world, _changes, path) {
-    if (path !== '') return notFound();
+    if (path !== '') return renderNotFound();
     const links = LINKS.map(([name, site]) => [linkInNewTab(name, frontPage(site))]);
     return page('Homepage', row(heading('Homepage')), list('Sites', links));
   },

@@ -2,8 +2,8 @@
 import { type Block, button, form, link, main, type Page, page, row, select, status, table, textbox } from '../page.ts';
 import { kilometres, type MapWorld, MODES, type Mode, minutes, type Place } from '../worlds/map.ts';
 import { PLACE_KINDS } from '../worlds/words.ts';
-import { paged, pager } from './paging.ts';
-import { hasWords, notFound, oneLine, type Site, searchWords } from './site.ts';
+import { pager, takePage } from './paging.ts';
+import { hasWords, oneLine, renderNotFound, type Site, searchWords } from './site.ts';
 
 export const map: Site = { get: (world, _changes, path, query) => get(world.map, path, query) };
 
@@ -16,8 +16,8 @@ function get(world: MapWorld, path: string, query: URLSearchParams): Page {
   if (section === 'directions') return directions(world, query);
   const place = world.places.find(({ id }) => String(id) === item);
   if (section === 'place' && place) return placePage(place);
-  if (section === 'near' && place) return near(world, place, query);
-  return notFound();
+  if (section === 'near' && place) return renderNear(world, place, query);
+  return renderNotFound();
 }
 
 function shell(title: string, ...blocks: readonly Block[]): Page {
@@ -35,7 +35,7 @@ export function placesWith({ places }: MapWorld, words: readonly string[]): Plac
 }
 
 function search(world: MapWorld, query: URLSearchParams): Page {
-  const shown = paged(placesWith(world, searchWords(query)), query.get('page'));
+  const shown = takePage(placesWith(world, searchWords(query)), query.get('page'));
   return shell(
     'Results',
     table(
@@ -103,7 +103,7 @@ export function nearest(world: MapWorld, place: Place, kind: string): Place[] {
   );
 }
 
-function near(world: MapWorld, place: Place, query: URLSearchParams): Page {
+function renderNear(world: MapWorld, place: Place, query: URLSearchParams): Page {
   const kind = KINDS.find((one) => one === query.get('kind')) ?? KINDS[0]!;
   const found = nearest(world, place, kind)
     .slice(0, 5)

@@ -13,7 +13,7 @@ export interface Paged<T> {
 }
 
 /** Takes one page of a long list. @param asked page number as an address has it; anything else is the first */
-export function paged<T>(items: readonly T[], asked: string | null, size = PAGE_SIZE): Paged<T> {
+export function takePage<T>(items: readonly T[], asked: string | null, size = PAGE_SIZE): Paged<T> {
   const pages = Math.max(1, Math.ceil(items.length / size));
   const number = /^\d{1,4}$/.test(asked ?? '') ? Number(asked) : 1;
   const page = Math.min(Math.max(1, number), pages);

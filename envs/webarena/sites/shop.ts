@@ -22,19 +22,19 @@ import {
 import { money, slug } from '../worlds/draw.ts';
 import { type Order, type Product, type Review, type ShopWorld, SIGNED_IN } from '../worlds/shop.ts';
 import { CATEGORIES } from '../worlds/words.ts';
-import { paged, pager } from './paging.ts';
+import { pager, takePage } from './paging.ts';
 import {
-  appended,
+  appendChange,
   type Changes,
-  changed,
   hasWords,
-  madeUnder,
-  notFound,
+  listMade,
   notice,
   oneLine,
   type Posted,
+  renderNotFound,
   type Site,
   searchWords,
+  setChange,
 } from './site.ts';
 
 const NAME = 'Harbour Store';
@@ -59,7 +59,7 @@ function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchPa
   if (section === 'checkout') return checkout(shop, changes);
   if (section === 'contact') return contact(changes, query);
   if (section === 'account') return account(shop, changes, item, part, query);
-  return notFound();
+  return renderNotFound();
 }
 
 function shell(title: string, ...blocks: readonly Block[]): Page {
@@ -118,7 +118,7 @@ export function sortProducts(shop: ShopWorld, products: readonly Product[], by: 
 
 function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page {
   const found = CATEGORIES.find(({ name }) => slug(name) === wanted);
-  if (!found) return notFound();
+  if (!found) return renderNotFound();
   const inside = shop.products.filter((product) => product.category === found.name);
   const most = Number(query.get('max') ?? '') || Number.POSITIVE_INFINITY;
   const reviewed = query.has('reviewed');
@@ -127,7 +127,7 @@ function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page
     inside.filter((product) => product.price <= most * 100 && (!reviewed || reviewsOf(shop, product).length > 0)),
     query.get('sort'),
   );
-  const shown = paged(products, query.get('page'));
+  const shown = takePage(products, query.get('page'));
   const path = `/category/${wanted}`;
   return shell(
     found.name,
@@ -153,7 +153,7 @@ function results(shop: ShopWorld, query: URLSearchParams): Page {
   const asked = oneLine(query.get('q'));
   const words = searchWords(query);
   const found = shop.products.filter(({ name, sku }) => hasWords(`${name} ${sku}`, words));
-  const shown = paged(found, query.get('page'));
+  const shown = takePage(found, query.get('page'));
   return shell(
     `Results for ${asked === '' ? 'nothing' : asked}`,
     table('Products', ['Product', 'Price', 'Rating'], rows(shop, shown.items)),
@@ -185,9 +185,9 @@ function productPage(shop: ShopWorld, product: Product, query: URLSearchParams):
 
 function reviewsPage(shop: ShopWorld, changes: Changes, product: Product, query: URLSearchParams): Page {
   const reviews = reviewsOf(shop, product);
-  const shown = paged(reviews, query.get('page'));
+  const shown = takePage(reviews, query.get('page'));
   const path = `/product/${product.slug}/reviews`;
-  const mine = madeUnder(changes, `shop/review/${product.slug}`);
+  const mine = listMade(changes, `shop/review/${product.slug}`);
   return shell(
     `Reviews of ${product.name}`,
     row(link('Back to product', `/product/${product.slug}`)),
@@ -217,7 +217,10 @@ function cartLines(changes: Changes): string[][] {
     .map(([key, quantity]) => [...key.slice('shop/cart/'.length).split('|'), quantity]);
 }
 
-function priced(shop: ShopWorld, lines: readonly string[][]): { product: Product; option: string; quantity: number }[] {
+function priceLines(
+  shop: ShopWorld,
+  lines: readonly string[][],
+): { product: Product; option: string; quantity: number }[] {
   return lines.flatMap(([wanted, option = '', quantity]) => {
     const product = shop.products.find((one) => one.slug === wanted);
     return product ? [{ product, option, quantity: Number(quantity) }] : [];
@@ -225,7 +228,7 @@ function priced(shop: ShopWorld, lines: readonly string[][]): { product: Product
 }
 
 function cart(shop: ShopWorld, changes: Changes): Page {
-  const lines = priced(shop, cartLines(changes));
+  const lines = priceLines(shop, cartLines(changes));
   const total = lines.reduce((sum, { product, quantity }) => sum + product.price * quantity, 0);
   if (lines.length === 0) return shell('Shopping Cart', row('Your cart is empty.'));
   return shell(
@@ -247,7 +250,7 @@ function cart(shop: ShopWorld, changes: Changes): Page {
 }
 
 function checkout(shop: ShopWorld, changes: Changes): Page {
-  const lines = priced(shop, cartLines(changes));
+  const lines = priceLines(shop, cartLines(changes));
   if (lines.length === 0) return shell('Checkout', row('There is nothing to order.'));
   return shell(
     'Checkout',
@@ -297,7 +300,7 @@ function account(shop: ShopWorld, changes: Changes, section: string, item: strin
   if (section === '')
     return shell('My Account', nav('Account', ...ACCOUNT), row('Name', me.name), row('Email', me.email));
   if (section === 'orders') {
-    const shown = paged(ownOrders(shop), query.get('page'));
+    const shown = takePage(ownOrders(shop), query.get('page'));
     const lines = shown.items.map(({ number, date, status: is, total }) => [
       link(number, `/account/order/${number}`),
       date,
@@ -313,7 +316,7 @@ function account(shop: ShopWorld, changes: Changes, section: string, item: strin
   }
   if (section === 'order') {
     const order = ownOrders(shop).find(({ number }) => number === item);
-    return order ? orderPage(shop, order) : notFound();
+    return order ? orderPage(shop, order) : renderNotFound();
   }
   if (section === 'wishlist') return wishlist(shop, changes);
   if (section === 'address') return address(changes, query);
@@ -325,7 +328,7 @@ function account(shop: ShopWorld, changes: Changes, section: string, item: strin
       row(on ? 'You are subscribed.' : 'You are not subscribed.'),
     );
   }
-  return notFound();
+  return renderNotFound();
 }
 
 function orderPage(shop: ShopWorld, order: Order): Page {
@@ -385,47 +388,47 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
       return { redirect: `/product/${product.slug}`, changes };
     const key = `shop/cart/${product.slug}|${option}`;
     const quantity = Math.min(99, wanted + Number(changes[key] ?? 0));
-    return { redirect: `/product/${product.slug}?added=cart`, changes: changed(changes, key, String(quantity)) };
+    return { redirect: `/product/${product.slug}?added=cart`, changes: setChange(changes, key, String(quantity)) };
   }
   if (path === '/account/wishlist/add' && product) {
     return {
       redirect: `/product/${product.slug}?added=wishlist`,
-      changes: changed(changes, `shop/wishlist/${product.slug}`, 'yes'),
+      changes: setChange(changes, `shop/wishlist/${product.slug}`, 'yes'),
     };
   }
-  if (path === '/cart/clear') return { redirect: '/cart', changes: withoutCart(changes) };
+  if (path === '/cart/clear') return { redirect: '/cart', changes: clearCart(changes) };
   if (path === '/checkout' && cartLines(changes).length > 0) {
     const lines = cartLines(changes)
       .map((line) => line.join('|'))
       .sort();
     const order = `${lines.join(' ')} by ${oneLine(sent.get('shipping'))}`;
-    return { redirect: '/account', changes: appended(withoutCart(changes), 'shop/order', order) };
+    return { redirect: '/account', changes: appendChange(clearCart(changes), 'shop/order', order) };
   }
   if (path === '/contact') {
     const next = ['order', 'reason', 'message'].reduce(
-      (all, field) => changed(all, `shop/contact/${field}`, oneLine(sent.get(field))),
+      (all, field) => setChange(all, `shop/contact/${field}`, oneLine(sent.get(field))),
       changes,
     );
     return { redirect: '/contact?saved=1', changes: next };
   }
   if (path === '/account/address') {
     const next = ADDRESS.reduce(
-      (all, field) => changed(all, `shop/address/${field}`, oneLine(sent.get(field)), ORIGINAL_ADDRESS[field]),
+      (all, field) => setChange(all, `shop/address/${field}`, oneLine(sent.get(field)), ORIGINAL_ADDRESS[field]),
       changes,
     );
     return { redirect: '/account/address?saved=1', changes: next };
   }
   if (path === '/account/newsletter')
-    return { redirect: '/account/newsletter', changes: changed(changes, 'shop/newsletter', sent.get('on') ?? '') };
+    return { redirect: '/account/newsletter', changes: setChange(changes, 'shop/newsletter', sent.get('on') ?? '') };
   const reviewed = /^\/product\/([a-z0-9-]+)\/reviews$/.exec(path)?.[1];
   const text = oneLine(sent.get('text'));
   if (reviewed !== undefined && text !== '' && shop.products.some((one) => one.slug === reviewed)) {
     const review = `${oneLine(sent.get('stars'))} stars: ${text}`;
-    return { redirect: path, changes: appended(changes, `shop/review/${reviewed}`, review) };
+    return { redirect: path, changes: appendChange(changes, `shop/review/${reviewed}`, review) };
   }
   return undefined;
 }
 
-function withoutCart(changes: Changes): Changes {
+function clearCart(changes: Changes): Changes {
   return Object.fromEntries(Object.entries(changes).filter(([key]) => !key.startsWith('shop/cart/')));
 }

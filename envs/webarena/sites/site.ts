@@ -44,23 +44,23 @@ export function frontPage(site: SiteId): string {
 }
 
 /** @returns the changes with `key` set, or without it where `value` is what the world says anyway */
-export function changed(changes: Changes, key: string, value: string, original = ''): Changes {
+export function setChange(changes: Changes, key: string, value: string, original = ''): Changes {
   const { [key]: _old, ...rest } = changes;
   return value === original ? rest : { ...rest, [key]: value };
 }
 
 /** @returns the changes with one more of `prefix/1`, `prefix/2`, …: things made in an episode; an empty text makes none */
-export function appended(changes: Changes, prefix: string, text: string): Changes {
-  return changed(changes, `${prefix}/${madeUnder(changes, prefix).length + 1}`, text);
+export function appendChange(changes: Changes, prefix: string, text: string): Changes {
+  return setChange(changes, `${prefix}/${listMade(changes, prefix).length + 1}`, text);
 }
 
 /** @returns the changes with `key` on where it was off, and off where it was on */
-export function toggled(changes: Changes, key: string): Changes {
-  return changed(changes, key, key in changes ? '' : 'yes');
+export function toggleChange(changes: Changes, key: string): Changes {
+  return setChange(changes, key, key in changes ? '' : 'yes');
 }
 
 /** Values of `prefix/1`, `prefix/2`, … in order. */
-export function madeUnder(changes: Changes, prefix: string): string[] {
+export function listMade(changes: Changes, prefix: string): string[] {
   const made: string[] = [];
   for (let n = 1; `${prefix}/${n}` in changes; n++) made.push(changes[`${prefix}/${n}`]!);
   return made;
@@ -93,6 +93,6 @@ export function notice(query: URLSearchParams, key: string, text: string): Row[]
 }
 
 /** The answer to an address that a site does not have. */
-export function notFound(title = 'Page not found'): Page {
+export function renderNotFound(title = 'Page not found'): Page {
   return { ...page(title, row(heading(title))), status: 404 };
 }

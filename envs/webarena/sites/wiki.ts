@@ -16,8 +16,8 @@ import {
   table,
 } from '../page.ts';
 import type { Article, WikiWorld } from '../worlds/wiki.ts';
-import { paged, pager } from './paging.ts';
-import { notFound, oneLine, type Site } from './site.ts';
+import { pager, takePage } from './paging.ts';
+import { oneLine, renderNotFound, type Site } from './site.ts';
 
 export const wiki: Site = { get: (world, _changes, path, query) => get(world.wiki, path, query) };
 
@@ -32,7 +32,7 @@ function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
         query.has('whole') ? text.toLowerCase() === asked : text.toLowerCase().includes(asked),
       );
     };
-    const shown = paged(
+    const shown = takePage(
       world.articles.filter((article) => asked !== '' && fits(article)),
       query.get('page'),
     );
@@ -46,7 +46,7 @@ function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
     );
   }
   const article = world.articles.find(({ slug }) => section === 'wiki' && slug === item);
-  if (!article) return notFound();
+  if (!article) return renderNotFound();
   return shell(
     article.title,
     row(article.text),

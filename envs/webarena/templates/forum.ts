@@ -14,7 +14,7 @@ const REPLIES = [
 const BIOS = ['I read in the evening', 'Two cats and a garden', 'Walking every weekend', 'Learning to cook'];
 
 /** A forum with its posts in an order, and the steps to the list. */
-function sorted(world: Embedded, rng: Rng, by: string) {
+function drawSorted(world: Embedded, rng: Rng, by: string) {
   const name = rng.pick(world.forum.forums);
   const posts = sortPosts(
     world.forum.posts.filter(({ forum }) => forum === name),
@@ -30,7 +30,7 @@ function post(world: Embedded, rng: Rng) {
 
 export const forum = templatesOf('reddit', 'reddit', {
   'newest-author'(world, rng) {
-    const { name, posts, open } = sorted(world, rng, 'New');
+    const { name, posts, open } = drawSorted(world, rng, 'New');
     return {
       intent: `Who wrote the newest post in the forum "${name}"?`,
       answer: { type: 'text', value: posts[0]!.author },
@@ -57,7 +57,7 @@ export const forum = templatesOf('reddit', 'reddit', {
     };
   },
   'open-top'(world, rng) {
-    const { name, posts, open } = sorted(world, rng, 'Top');
+    const { name, posts, open } = drawSorted(world, rng, 'Top');
     return {
       intent: `Open the top post of the forum "${name}".`,
       url: `/f/${name}/${posts[0]!.id}`,
@@ -65,7 +65,7 @@ export const forum = templatesOf('reddit', 'reddit', {
     };
   },
   'upvote-newest'(world, rng) {
-    const { name, posts, open } = sorted(world, rng, 'New');
+    const { name, posts, open } = drawSorted(world, rng, 'New');
     return {
       intent: `Upvote the newest post in the forum "${name}".`,
       changes: { [`forum/vote/${posts[0]!.id}`]: '1' },
@@ -124,7 +124,7 @@ export const forum = templatesOf('reddit', 'reddit', {
     };
   },
   'downvote-top*'(world, rng) {
-    const { name, posts, open } = sorted(world, rng, 'Top');
+    const { name, posts, open } = drawSorted(world, rng, 'Top');
     return {
       intent: `Downvote the top post of the forum "${name}".`,
       changes: { [`forum/vote/${posts[0]!.id}`]: '-1' },

@@ -10,7 +10,7 @@ const WORDS: Readonly<Record<Mode, string>> = { car: 'by car', bike: 'by bike', 
 
 /** Two places whose names are the only ones of their kind, and the steps to the way between them. */
 function way(world: Embedded, rng: Rng) {
-  const [a, b, mode] = [named(world, rng), named(world, rng), rng.pick(MODES)];
+  const [a, b, mode] = [drawNamed(world, rng), drawNamed(world, rng), rng.pick(MODES)];
   if (!a || !b || a.id === b.id) return undefined;
   const metres = world.map.metres(a.id, b.id, mode);
   const find = (by: Mode): Step[] => [choose('Mode', by), press('Find route')];
@@ -18,7 +18,7 @@ function way(world: Embedded, rng: Rng) {
   return { a, b, mode, metres, open, find, plan: [...open, ...find(mode)] };
 }
 
-function named({ map }: Embedded, rng: Rng): Place | undefined {
+function drawNamed({ map }: Embedded, rng: Rng): Place | undefined {
   const place = rng.pick(map.places);
   return map.places.filter(({ name }) => name === place.name).length === 1 ? place : undefined;
 }
@@ -30,7 +30,7 @@ function open({ name }: Place): Step[] {
 /** Draws about one place's page. */
 function about(what: string, of: (place: Place) => string) {
   return (world: Embedded, rng: Rng) => {
-    const place = named(world, rng);
+    const place = drawNamed(world, rng);
     return (
       place &&
       ({
@@ -95,7 +95,7 @@ export const map = templatesOf('map', 'map', {
     };
   },
   nearest(world, rng) {
-    const place = named(world, rng);
+    const place = drawNamed(world, rng);
     const { kind } = rng.pick(PLACE_KINDS);
     if (!place) return undefined;
     const [first, second] = nearest(world.map, place, kind);
@@ -113,7 +113,7 @@ export const map = templatesOf('map', 'map', {
   phone: about('is the phone number', ({ phone }) => phone),
   hours: about('are the opening hours', ({ hours }) => hours),
   fee(world, rng) {
-    const place = named(world, rng);
+    const place = drawNamed(world, rng);
     return (
       place && {
         intent: `What is the entrance fee of "${place.name}"?`,
@@ -132,7 +132,7 @@ export const map = templatesOf('map', 'map', {
     };
   },
   'nearest-distance*'(world, rng) {
-    const place = named(world, rng);
+    const place = drawNamed(world, rng);
     const { kind } = rng.pick(PLACE_KINDS);
     const first = place && nearest(world.map, place, kind)[0];
     return (

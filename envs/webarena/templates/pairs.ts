@@ -39,9 +39,9 @@ export const pairs: readonly Template[] = [
       const year = article.facts.Founded!;
       const found = world.wiki.articles.filter(({ facts }) => Object.values(facts).includes(year));
       const to = rng.pick(world.map.places);
-      const same = (name: string) => world.map.places.filter((place) => place.name === name);
-      const from = same(article.title);
-      if (found.length !== 1 || from.length !== 1 || same(to.name).length !== 1 || to.name === article.title)
+      const findSameName = (name: string) => world.map.places.filter((place) => place.name === name);
+      const from = findSameName(article.title);
+      if (found.length !== 1 || from.length !== 1 || findSameName(to.name).length !== 1 || to.name === article.title)
         return undefined;
       return {
         intent: `How long does it take by car from the place founded in "${year}" to "${to.name}"?`,

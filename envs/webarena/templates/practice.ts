@@ -185,7 +185,7 @@ function customer(world: Embedded, rng: Rng) {
 }
 
 /** Back office's list, filtered by one thing. */
-function filtered(intent: string, url: string, section: string, steps: Instance['plan']): Instance {
+function createFiltered(intent: string, url: string, section: string, steps: Instance['plan']): Instance {
   return { intent, url, plan: [click(section), ...steps] };
 }
 
@@ -201,7 +201,7 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
   'practice-status'(_world, rng) {
     const status = rng.pick(ORDER_STATUSES);
     const steps = [choose('Status', status), press('Filter')];
-    return filtered(
+    return createFiltered(
       `Show me the orders with the status "${status}".`,
       `/admin/orders?status=${status}`,
       'Orders',
@@ -212,12 +212,12 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
     const { name } = customer(world, rng);
     const url = `/admin/orders?${new URLSearchParams({ customer: name })}`;
     const steps = [fill('Customer', name), press('Filter')];
-    return filtered(`Show me the orders of the customer "${name}".`, url, 'Orders', steps);
+    return createFiltered(`Show me the orders of the customer "${name}".`, url, 'Orders', steps);
   },
   'practice-month'(_world, rng) {
     const month = rng.pick(MONTHS);
     const steps = [fill('Month (YYYY-MM)', month), press('Filter')];
-    return filtered(`Show me the orders of "${month}".`, `/admin/orders?month=${month}`, 'Orders', steps);
+    return createFiltered(`Show me the orders of "${month}".`, `/admin/orders?month=${month}`, 'Orders', steps);
   },
   'practice-count'(world, rng) {
     const status = rng.pick(ORDER_STATUSES);
@@ -231,7 +231,7 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
     const [from, to] = [rng.pick(MONTHS.slice(0, 2)), rng.pick(MONTHS.slice(2))];
     const steps = [fill('From (YYYY-MM)', from), fill('To (YYYY-MM)', to), press('Show Report')];
     const url = `/admin/reports/bestsellers?from=${from}&to=${to}`;
-    return filtered(`Show me the bestsellers from "${from}" to "${to}".`, url, 'Bestsellers', steps);
+    return createFiltered(`Show me the bestsellers from "${from}" to "${to}".`, url, 'Bestsellers', steps);
   },
   'practice-newest'(world, rng) {
     const { name, id } = customer(world, rng);
@@ -255,12 +255,12 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
   'practice-keyword'(world, rng) {
     const { sku } = rng.pick(world.shop.products);
     const steps = [fill('Keyword', sku), press('Search')];
-    return filtered(`Search the products for "${sku}".`, `/admin/products?q=${sku}`, 'Products', steps);
+    return createFiltered(`Search the products for "${sku}".`, `/admin/products?q=${sku}`, 'Products', steps);
   },
   'practice-pending'(_world, rng) {
     const status = rng.pick(['Pending', 'Approved']);
     const steps = [choose('Status', status), press('Filter')];
-    return filtered(
+    return createFiltered(
       `Show me the reviews with the status "${status}".`,
       `/admin/reviews?status=${status}`,
       'Reviews',
@@ -270,7 +270,10 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
   'practice-author'(world, rng) {
     const { author } = rng.pick(world.shop.reviews);
     const url = `/admin/reviews?${new URLSearchParams({ q: author })}`;
-    return filtered(`Show me the reviews by "${author}".`, url, 'Reviews', [fill('Keyword', author), press('Filter')]);
+    return createFiltered(`Show me the reviews by "${author}".`, url, 'Reviews', [
+      fill('Keyword', author),
+      press('Filter'),
+    ]);
   },
   'practice-review'(world, rng) {
     const pending = world.shop.reviews.filter(({ status }) => status === 'Pending');

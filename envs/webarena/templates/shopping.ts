@@ -8,13 +8,13 @@ import { CATEGORIES } from '../worlds/words.ts';
 import { choose, click, enter, fill, pages, press, templatesOf } from './template.ts';
 
 /** A product that a search for its name finds first, and the steps to its page. */
-function found(world: Embedded, rng: Rng) {
+function drawFound(world: Embedded, rng: Rng) {
   const product = rng.pick(world.shop.products);
   return { product, open: [enter('Search', product.name), click(product.name)] };
 }
 
 /** A category, its products in an order, and the steps to them. */
-function sorted(world: Embedded, rng: Rng, by: string) {
+function drawSorted(world: Embedded, rng: Rng, by: string) {
   const { name } = rng.pick(CATEGORIES);
   const products = sortProducts(
     world.shop,
@@ -43,7 +43,7 @@ const OPINIONS = ['Does what it should', 'I would buy it again', 'Not worth the 
 
 export const shopping = templatesOf('shopping', 'shopping', {
   price(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     return {
       intent: `What is the price of "${product.name}"?`,
       answer: { type: 'money', value: product.price },
@@ -51,7 +51,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   'review-count'(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     return {
       intent: `How many reviews has "${product.name}" got?`,
       answer: { type: 'number', value: reviewsOf(world.shop, product).length },
@@ -97,7 +97,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   'cheapest-rated'(world, rng) {
-    const { name, products, open } = sorted(world, rng, 'Price ascending');
+    const { name, products, open } = drawSorted(world, rng, 'Price ascending');
     const least = 2 + rng.int(3);
     const cheapest = products.slice(0, 10).find((product) => Number(ratingOf(world.shop, product)) > least);
     return (
@@ -110,7 +110,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
   },
   'show-sorted'(world, rng) {
     const by = rng.pick(['Price ascending', 'Price descending', 'Rating', 'Name']);
-    const { name, open } = sorted(world, rng, by);
+    const { name, open } = drawSorted(world, rng, by);
     return {
       intent: `Show me the category "${name}" sorted by "${by}".`,
       url: `/category/${slug(name)}?sort=${by.replace(' ', '+')}`,
@@ -129,7 +129,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   wishlist(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     return {
       intent: `Add "${product.name}" to my wish list.`,
       changes: { [`shop/wishlist/${product.slug}`]: 'yes' },
@@ -137,7 +137,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   buy(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     const { slug: at, name, options } = product;
     const [option, quantity] = [rng.pick(options), 1 + rng.int(4)];
     const shipping = rng.pick(['Express', 'Pick up']);
@@ -188,7 +188,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   review(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     const [stars, text] = [String(1 + rng.int(4)), rng.pick(OPINIONS)];
     return {
       intent: `Review "${product.name}" with ${stars} stars and the text "${text}".`,
@@ -203,7 +203,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   warranty(world, rng) {
-    const { product, open } = found(world, rng);
+    const { product, open } = drawFound(world, rng);
     return {
       intent: `How long is the warranty of "${product.name}"?`,
       answer: { type: 'none' },
@@ -220,7 +220,7 @@ export const shopping = templatesOf('shopping', 'shopping', {
     };
   },
   'dearest-sku*'(world, rng) {
-    const { name, products, open } = sorted(world, rng, 'Price descending');
+    const { name, products, open } = drawSorted(world, rng, 'Price descending');
     const first = products[0]!;
     return {
       intent: `What is the SKU of the most expensive product in the category "${name}"?`,

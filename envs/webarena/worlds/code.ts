@@ -1,6 +1,6 @@
 /** Projects of the code host: issues, merge requests, commits, members. */
 import type { Rng } from '../../../src/core/rng.ts';
-import { daysAgo, distinct, some } from './draw.ts';
+import { daysAgo, distinct, drawSome } from './draw.ts';
 import { COMMIT_VERBS, COMPONENTS, FIRST_NAMES, LABELS, LAST_NAMES, PROBLEMS, PROJECT_NAMES, WHENS } from './words.ts';
 
 /** Issue of a project. */
@@ -66,7 +66,7 @@ export function drawCode(rng: Rng): CodeWorld {
 }
 
 function drawProject(rng: Rng, name: string, users: readonly string[]): Project {
-  const team = some(rng, users, 7);
+  const team = drawSome(rng, users, 7);
   const owner = team[0]!;
   const title = distinct(() => `${rng.pick(COMPONENTS)} ${rng.pick(PROBLEMS)} on ${rng.pick(WHENS)}`);
   const byDate = <T extends { readonly date: string }>(items: T[]): T[] =>
@@ -77,7 +77,7 @@ function drawProject(rng: Rng, name: string, users: readonly string[]): Project 
     (_, n): Issue => ({
       iid: n + 1,
       title: title(),
-      labels: some(rng, LABELS, 1 + rng.int(2)),
+      labels: drawSome(rng, LABELS, 1 + rng.int(2)),
       author: rng.pick(team),
       assignee: rng.int(4) === 0 ? '' : rng.pick(team),
       state: rng.int(3) === 0 ? 'closed' : 'open',

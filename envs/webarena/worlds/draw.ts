@@ -45,7 +45,7 @@ export function distinct(make: () => string): () => string {
 }
 
 /** Up to `n` of `items`, in the items' order. */
-export function some<T>(rng: Rng, items: readonly T[], n: number): T[] {
+export function drawSome<T>(rng: Rng, items: readonly T[], n: number): T[] {
   const chosen = new Set(rng.shuffle(items).slice(0, n));
   return items.filter((item) => chosen.has(item));
 }

@@ -1,6 +1,6 @@
 /** Products, reviews, customers and orders: what shop and shop admin show. */
 import type { Rng } from '../../../src/core/rng.ts';
-import { daysAgo, distinct, slug, some } from './draw.ts';
+import { daysAgo, distinct, drawSome, slug } from './draw.ts';
 import {
   ADJECTIVES,
   CATEGORIES,
@@ -102,7 +102,7 @@ function drawProducts(rng: Rng): Product[] {
   return Array.from({ length: 240 }, (_, id) => {
     const category = CATEGORIES[id % CATEGORIES.length]!.name;
     const made = name.get(category)!();
-    const options = some(rng, COLOURS, 2 + rng.int(3));
+    const options = drawSome(rng, COLOURS, 2 + rng.int(3));
     const sku = `${category.slice(0, 2).toUpperCase()}${100 + id}`;
     return { id, name: made, slug: slug(made), category, price: Number(price()), options, stock: rng.int(120), sku };
   });

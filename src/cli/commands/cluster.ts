@@ -2,13 +2,13 @@
 import type { Command } from 'commander';
 import { findCredentials } from '../../cluster/credentials.ts';
 import { type InitialisedCluster, initCluster } from '../../cluster/init.ts';
-import { printable, shortened } from '../../console/printable.ts';
+import { printable, shorten } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { columns } from '../../evaluation/table.ts';
 import { type ClusterStatus, readClusterStatus } from '../../run/cluster-status.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST_PORT, oneOf, wholeNumber } from '../flags.ts';
+import { collectFlag, MAX_PORT, oneOf, wholeNumber } from '../flags.ts';
 
 interface ClusterFlags {
   readonly dir: string;
@@ -30,14 +30,14 @@ export function cluster(program: Command): void {
     .option(
       '--host <name>',
       'with init: name or address that other machines reach this one by; give it once for each; none: loopback alone',
-      again,
+      collectFlag,
       [],
     )
-    .option('--port <n>', 'with init: port of the server', wholeNumber(1, MOST_PORT), 4222)
+    .option('--port <n>', 'with init: port of the server', wholeNumber(1, MAX_PORT), 4222)
     .option(
       '--run <name>',
       'init: a run that the keys are for, instead of all; status: the run, instead of all',
-      again,
+      collectFlag,
       [],
     )
     .option('--creds <file>', 'with status: credentials of the cluster (observer.creds)')
@@ -89,7 +89,7 @@ async function status(url: string | undefined, { run, creds, json }: ClusterFlag
 const NAME_CHARS = 60;
 
 function showName(name: string): string {
-  return printable(shortened(name, NAME_CHARS));
+  return printable(shorten(name, NAME_CHARS));
 }
 
 /** Lists the lines about a run. Its name, its world's and its workers' names come from other machines. */

@@ -17,7 +17,7 @@ import { input } from '../../tensor/tensor.ts';
 import { runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
 
-interface Finding {
+interface CheckResult {
   readonly engine: string;
   readonly works: boolean;
   readonly detail: string;
@@ -70,7 +70,7 @@ export function doctor(program: Command): void {
         if (flags.server !== undefined) {
           throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <folder>: the base that the server has');
         }
-        const findings: Finding[] = [];
+        const findings: CheckResult[] = [];
         for (const options of CANDIDATES) findings.push(await tryEngine(options));
         const machine = {
           node: process.versions.node,
@@ -79,7 +79,7 @@ export function doctor(program: Command): void {
           cpu: cpus()[0]?.model ?? 'unknown',
           memoryGiB: Math.round(totalmem() / 2 ** 30),
         };
-        const auto = await chosen();
+        const auto = await describeChosen();
         if (json) {
           out.json({ ...machine, engines: findings, auto });
           return;
@@ -114,7 +114,7 @@ async function modelTable(folder: string, { quantize, server, api, servedModel, 
 }
 
 /** Tries an engine on a two-by-two product: an engine that loads may still not compute. */
-async function tryEngine(options: EngineOptions): Promise<Finding> {
+async function tryEngine(options: EngineOptions): Promise<CheckResult> {
   const name = `${options.name}/${options.device}`;
   try {
     const engine = await openEngine(options);
@@ -136,7 +136,7 @@ async function tryEngine(options: EngineOptions): Promise<Finding> {
   }
 }
 
-async function chosen(): Promise<string> {
+async function describeChosen(): Promise<string> {
   const engine = await openEngine({ name: 'auto' });
   const text = `${engine.name}/${engine.device}: ${engine.reason}`;
   await engine.dispose();

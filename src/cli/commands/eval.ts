@@ -6,7 +6,7 @@ import { loadRunConfig } from '../../config/load.ts';
 import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
-import { MOST_SETTINGS, readBounded } from '../../core/bounded-file.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
@@ -16,9 +16,9 @@ import { evaluateRun } from '../../run/evaluate-run.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
-import { located } from '../config-file.ts';
+import { locatePaths } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, counts, oneOf, wholeNumber } from '../flags.ts';
+import { collectFlag, counts, oneOf, wholeNumber } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 import { tasksIn } from '../task-ids.ts';
 
@@ -45,7 +45,7 @@ export function evaluate(program: Command): void {
     .option('--episodes <n>', 'sampled episodes of each task', wholeNumber(1))
     .option('--horizon <turns>', 'turns an episode may take; several between commas: 8,24', counts)
     .option('--greedy', 'only the best action instead of sampled ones')
-    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', collectFlag, [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: EvalFlags) => runCommand(() => evalCommand(target, flags)));
 }
@@ -53,7 +53,7 @@ export function evaluate(program: Command): void {
 async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   const isRun = existsSync(target) && statSync(target).isDirectory();
   const read = isRun ? readRunConfig(target, flags.set) : readConfig(target, flags.set);
-  const config = { ...read, evaluation: asked(read.evaluation, flags) };
+  const config = { ...read, evaluation: applyFlags(read.evaluation, flags) };
   const { learns, isLanguageModel, hasEngine } = policyKindOf(config);
   if (!isRun && learns && !isLanguageModel) {
     throw new UserError(
@@ -75,7 +75,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: (line) => err.line(line),
-    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
+    onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
     checkpoint,
   });
   try {
@@ -86,7 +86,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
         format: 1,
         run: target,
         update: checkpoint?.update,
-        ...playedIn(config.evaluation),
+        ...describePlayed(config.evaluation),
         evaluations: summaries,
       });
     } else out.line(evaluationTable(summaries).join('\n'));
@@ -104,7 +104,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
 const PAPER_HORIZONS = [30, 20];
 
 /** The configuration's evaluation as the flags change it. */
-function asked(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig['evaluation'] {
+function applyFlags(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig['evaluation'] {
   const { split, tasks, paper, episodes, horizon, greedy } = flags;
   const among = Object.entries({ '--split': split, '--tasks': tasks, '--paper': paper }).flatMap(([name, value]) =>
     value === undefined ? [] : [name],
@@ -131,7 +131,7 @@ function asked(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig
 }
 
 /** The split or the tasks that were played, as the JSON names them. */
-function playedIn({ split, tasks }: RunConfig['evaluation']): object {
+function describePlayed({ split, tasks }: RunConfig['evaluation']): object {
   return tasks === undefined ? { split } : { tasks };
 }
 
@@ -144,10 +144,10 @@ function kinds({ greedy, paper }: EvalFlags): readonly ('sampled' | 'greedy')[] 
 function readConfig(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
   } catch (thrown) {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration: ${messageOf(thrown)}`);
   }
   const config = loadRunConfig(text, path, overrides);
-  return located(config, path);
+  return locatePaths(config, path);
 }

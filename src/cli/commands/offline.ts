@@ -19,7 +19,7 @@ import { findWorld } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, runDir } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, number, wholeNumber } from '../flags.ts';
+import { collectFlag, number, wholeNumber } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 
 interface OfflineFlags {
@@ -61,11 +61,11 @@ function offline(program: Command, name: string, epochs: number, description: st
     .requiredOption(
       '--data <path>',
       'a run, a traces folder, a trace file (.jsonl), or AgentTraj JSON (.json); may be given again',
-      again,
+      collectFlag,
     )
     .option('--epochs <n>', 'passes over the data', wholeNumber(1), epochs)
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', wholeNumber(1), 32)
-    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', collectFlag, [])
     .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then say nothing')
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
@@ -81,7 +81,7 @@ async function sftCommand(path: string, flags: OfflineFlags): Promise<void> {
       const none = `none of ${request.demonstrations.length} episodes scored ${least} or more; the best scored ${best}`;
       throw new UserError('BAD_ARGUMENT', `--min-score: ${none}`);
     }
-    await superviseRun({ ...request, demonstrations }, tellEpochs(flags));
+    await superviseRun({ ...request, demonstrations }, printEpochs(flags));
     return `${demonstrations.length} episodes`;
   });
 }
@@ -92,7 +92,7 @@ async function dpoCommand(path: string, flags: OfflineFlags): Promise<void> {
     'dpo',
     path,
     flags,
-    async (request) => `${await preferRun({ ...request, beta }, tellEpochs(flags))} pairs`,
+    async (request) => `${await preferRun({ ...request, beta }, printEpochs(flags))} pairs`,
   );
 }
 
@@ -135,7 +135,7 @@ async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, 
   const onNotice = (message: string) => err.line(message);
   const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice));
   for (const one of read) checkWorld(one, env.id);
-  const published = world.agentgym?.published?.(config.env.options);
+  const published = world.agentgym?.openPublished?.(config.env.options);
   const onlyListed = config.policy.decoder === 'choice' || config.policy.masked;
   const demonstrations = published ? await playAgain(read, published, { onlyListed, onNotice }) : read;
 
@@ -147,7 +147,7 @@ async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, 
   if (!flags.allowTest) {
     const ways = [
       'play train tasks (rollout --split train)',
-      ...(held.some(({ trajectory }) => !trajectory) ? theirWorld(published, config.env.options) : []),
+      ...(held.some(({ trajectory }) => !trajectory) ? chooseOptions(published, config.env.options) : []),
       'or pass --allow-test to learn from them all the same',
     ];
     throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${ways.join(', ')}`);
@@ -157,7 +157,7 @@ async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, 
 }
 
 /** The options under which no published episode is of the test split, where the configuration has others. */
-function theirWorld(published: PublishedEpisodes | undefined, configured: EnvOptions): string[] {
+function chooseOptions(published: PublishedEpisodes | undefined, configured: EnvOptions): string[] {
   const others = Object.entries(published?.options ?? {}).filter(([key, value]) => configured[key] !== value);
   const set = others.map(([key, value]) => `--set env.options.${key}=${value}`);
   return set.length > 0 ? [`or train in the world of the published episodes (${set.join(' ')})`] : [];
@@ -184,7 +184,7 @@ function progressOf(line: ProgressLine, epochs: number): (step: OfflineStep) => 
 }
 
 /** Prints each epoch as it ends. */
-function tellEpochs({ json }: OfflineFlags): (figures: object) => void {
+function printEpochs({ json }: OfflineFlags): (figures: object) => void {
   let epoch = 0;
   return (figures) => {
     const row = { epoch: ++epoch, ...figures };

@@ -57,7 +57,7 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags,
   const turns: SeenTurn[] = [];
   let used = 0;
   const picture = () => {
-    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns, options)));
+    if (world.draw) out.writeStyled(drawingLines(world.draw(task, session.first, turns, options)));
   };
   out.line(
     `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}`,
@@ -76,7 +76,7 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags,
         continue;
       }
       if (text === 'hint') {
-        out.line(hint ?? noHint(oracle !== undefined, turns.length));
+        out.line(hint ?? explainNoHint(oracle !== undefined, turns.length));
         continue;
       }
       // A listed text is itself, also where it is a number.
@@ -101,7 +101,7 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags,
   }
 }
 
-function noHint(hasOracle: boolean, turns: number): string {
+function explainNoHint(hasOracle: boolean, turns: number): string {
   if (!hasOracle) return 'this world has no oracle';
   return turns === 0
     ? 'the oracle does not solve this task'

@@ -3,7 +3,7 @@ import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
-import { shortened } from '../../console/printable.ts';
+import { shorten } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
 import type { EnvOptions } from '../../core/env.ts';
@@ -13,7 +13,7 @@ import type { World } from '../../core/world.ts';
 import { type Difference, recheck } from '../../record/recheck.ts';
 import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
-import { type ConfiguredEnv, envOfRun, findWorld, moduleChange, resolvedEnvId } from '../../run/find-world.ts';
+import { type ConfiguredEnv, envOfRun, findWorld, moduleChange, resolveEnvId } from '../../run/find-world.ts';
 import { runOf } from '../../run/run-folder.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
@@ -41,13 +41,13 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   const envOf = (named: string): ConfiguredEnv => {
-    const traced = tracedEnv(store.config, named);
-    if (flags.env !== undefined) return { ...traced, id: resolvedEnvId(flags.env, process.cwd()) };
+    const traced = findTracedEnv(store.config, named);
+    if (flags.env !== undefined) return { ...traced, id: resolveEnvId(flags.env, process.cwd()) };
     return envOfRun(traced, runOf(path));
   };
   if (flags.check) await check(store, envOf, flags.episode === undefined ? undefined : start);
   else if (out.isTTY && process.stdin.isTTY) await step(store, envOf, start);
-  else out.styled(episodeLines(store.read(start), out.isTTY ? out.columns : 100));
+  else out.writeStyled(episodeLines(store.read(start), out.isTTY ? out.columns : 100));
 }
 
 /** World of the episodes of a task's env. */
@@ -83,7 +83,7 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
       }
       steps += episode.turns.length;
       const difference = await recheck(opened.env, episode);
-      if (difference && differing++ < 5) out.line(told(episode, difference));
+      if (difference && differing++ < 5) out.line(describeDifference(episode, difference));
     }
   } finally {
     for (const opened of worlds.values()) await opened.dispose();
@@ -92,23 +92,23 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
   if (differing > 0) process.exitCode = 1;
 }
 
-function told({ episode, task }: TraceLine, { turn, what, recorded, now }: Difference): string {
+function describeDifference({ episode, task }: TraceLine, { turn, what, recorded, now }: Difference): string {
   return [
     `episode ${episode} (${taskName(task)}), turn ${turn}: another ${what}`,
-    `  recorded ${quoted(recorded)}`,
-    `  now      ${quoted(now)}`,
+    `  recorded ${quoteValue(recorded)}`,
+    `  now      ${quoteValue(now)}`,
   ].join('\n');
 }
 
 /** Characters of an observation that are told. */
 const TOLD_CHARS = 1000;
 
-function quoted(value: unknown): string {
-  return shortened(JSON.stringify(value) ?? 'nothing', TOLD_CHARS);
+function quoteValue(value: unknown): string {
+  return shorten(JSON.stringify(value) ?? 'nothing', TOLD_CHARS);
 }
 
 /** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
-function tracedEnv(config: unknown, named: string): ConfiguredEnv {
+function findTracedEnv(config: unknown, named: string): ConfiguredEnv {
   const { env } = recordOf(config);
   const { id, options, sha256, fromRun } = recordOf(env);
   if (typeof id !== 'string') return { id: named, options: {} };

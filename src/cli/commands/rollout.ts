@@ -10,12 +10,12 @@ import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metric-table.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
-import { envLabel, isModulePath, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
+import { envLabel, isModulePath, moduleChange, resolveEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
 import { type RolloutPlan, readPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
+import { collectFlag, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
 import { onFirstSignal } from '../interrupt.ts';
 import { tasksIn } from '../task-ids.ts';
 
@@ -59,7 +59,7 @@ export function rollout(program: Command): void {
     )
     .option('--tasks <set|file>', "instead of a split: a named set of the world's tasks, or a file of task ids")
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0, MOST.seed), 1)
-    .option('--set <key=value>', 'a key of the configuration, e.g. policy.chat.format=code', again, [])
+    .option('--set <key=value>', 'a key of the configuration, e.g. policy.chat.format=code', collectFlag, [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
@@ -83,7 +83,7 @@ const AS_PLANNED =
   'a rollout goes on as it was begun; for another server: --set policy.openai.baseUrl=…, for more episodes: a new rollout';
 
 async function rolloutCommand(flags: RolloutFlags): Promise<void> {
-  const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
+  const prepared = flags.resume === undefined ? fresh(flags) : resumeRollout(flags.resume, flags.set);
   const { dir, config, plan } = prepared;
   const metrics$ = new Subject<MetricsRow>();
   const horizon = { type: 'fixed', rounds: plan.horizon } as const;
@@ -94,11 +94,11 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
     config: { ...config, horizon, episodes: plan.episodes },
     name: basename(dir),
   });
-  const say = (line: string) => display.notice(line);
+  const notify = (line: string) => display.notice(line);
   const interrupted = firstSignal();
   try {
     const { summary, usage, finished } = await playRollout(prepared, {
-      onNotice: say,
+      onNotice: notify,
       display,
       metrics$,
       interrupted: interrupted.signal,
@@ -110,11 +110,11 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
       out.line(`run ${dir}: longplay view ${dir}`);
     }
     const misread = usage && misreadNotice(usage);
-    if (misread) say(misread);
+    if (misread) notify(misread);
     if (usage && usage.requests > 0 && usage.formatErrors >= usage.requests) process.exitCode = 1;
     const missing = plan.episodes - finished;
     if (missing > 0) {
-      say(`${missing} episodes are missing; go on with: longplay rollout --resume ${dir}`);
+      notify(`${missing} episodes are missing; go on with: longplay rollout --resume ${dir}`);
       process.exitCode = 1;
     }
   } catch (thrown) {
@@ -122,7 +122,7 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
     // A fresh rollout that the user's mistake kept from starting leaves nothing behind.
     if (isUserMistake(thrown)) {
       if (flags.resume === undefined && !begun) discard(dir);
-    } else if (begun) say(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
+    } else if (begun) notify(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
     throw thrown;
   } finally {
     interrupted.stop();
@@ -133,7 +133,7 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
 function fresh(flags: RolloutFlags): PreparedRollout {
   const policyRun = flags.policy === 'openai' || flags.policy === 'random' ? undefined : flags.policy;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
-  const id = flags.env === undefined ? trained?.env.id : resolvedEnvId(flags.env, process.cwd());
+  const id = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
   if (id === undefined) {
     const known = worldIds().join(', ');
     throw new UserError('BAD_ARGUMENT', `rollout: say which world: --env ${known}, or the path of a module`);
@@ -187,7 +187,7 @@ function refuseTrainingKeys(set: readonly string[]): void {
   }
 }
 
-function resumed(dir: string, set: readonly string[]): PreparedRollout {
+function resumeRollout(dir: string, set: readonly string[]): PreparedRollout {
   const config = checkRunConfig(readRunConfig(dir, set), dir);
   const changed = moduleChange(config.env);
   if (changed !== undefined) err.line(changed);

@@ -4,7 +4,7 @@ import { out } from '../../console/terminal.ts';
 import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
 import { type EnvOptionFlags, envOptionsOf, MOST, port, wholeNumber, withEnvOptions } from '../flags.ts';
-import { untilSignal } from '../interrupt.ts';
+import { awaitSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
@@ -31,7 +31,7 @@ export function serveEnv(program: Command): void {
     runCommand(async () => {
       const started = await startEnvServer(envs, { ...flags, options: envOptionsOf(flags) });
       out.line(`serving ${started.ids.join(', ')} on ${started.url}`);
-      await untilSignal();
+      await awaitSignal();
       await started.close();
     }),
   );

@@ -4,7 +4,7 @@ import { err, out } from '../../console/terminal.ts';
 import { type PolicyServerSettings, startPolicyServer } from '../../run/serve-trained-policy.ts';
 import { runCommand } from '../fail.ts';
 import { MOST, port, wholeNumber } from '../flags.ts';
-import { untilSignal } from '../interrupt.ts';
+import { awaitSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function servePolicy(program: Command): void {
@@ -22,7 +22,7 @@ export function servePolicy(program: Command): void {
         const started = await startPolicyServer(run, flags);
         for (const warning of started.warnings) err.line(warning);
         out.line(`serving ${started.name} (update ${started.version}) on ${started.url}/v1`);
-        await untilSignal();
+        await awaitSignal();
         await started.close();
       }),
     );

@@ -13,7 +13,7 @@ import { retrieveHandler } from '../../retrieval/retrieve-server.ts';
 import { listen } from '../../serve/http-server.ts';
 import { runCommand } from '../fail.ts';
 import { MOST, port as portNumber, wholeNumber } from '../flags.ts';
-import { untilSignal } from '../interrupt.ts';
+import { awaitSignal } from '../interrupt.ts';
 
 interface ServeFlags {
   readonly corpus?: string;
@@ -41,7 +41,7 @@ export function serveRetriever(program: Command): void {
         const token = readSecret('LONGPLAY_SERVER_TOKEN');
         const server = await listen(handler, { host, port, token, maxBodyBytes: maxBody });
         out.line(`serving ${whole(index.size)} passages on ${server.url}/retrieve`);
-        await untilSignal();
+        await awaitSignal();
         await server.close();
       }),
     );

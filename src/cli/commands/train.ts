@@ -18,7 +18,7 @@ import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
+import { collectFlag, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -47,7 +47,7 @@ export function trainCommand(program: Command): void {
     .command('train')
     .description('train a policy; the run lives in runs/<name>/')
     .argument('[config]', 'configuration, YAML')
-    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', collectFlag, [])
     .option('--resume <run>', 'go on with a run where its newest good checkpoint left off')
     .option('--name <name>', "the run's name; by default the configuration's")
     .option('--runs <folder>', 'where runs live', 'runs')
@@ -77,7 +77,7 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
   }
   const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
-  const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
+  const prepared = flags.resume !== undefined ? resumeTraining(flags.resume, flags) : fresh(path!, flags);
   const { recordOrder, replayOrder } = flags;
   if (recordOrder !== undefined || replayOrder !== undefined) checkOrderFlags(flags, prepared.config);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
@@ -137,7 +137,7 @@ function fresh(path: string, flags: TrainFlags) {
   return { config, dir, resume: false };
 }
 
-function resumed(dir: string, flags: TrainFlags) {
+function resumeTraining(dir: string, flags: TrainFlags) {
   const config = readRunConfig(dir, flags.set);
   const changed = moduleChange(config.env);
   if (changed !== undefined) err.line(changed);

@@ -7,7 +7,7 @@ import { runSources, viewRuns } from '../../run/view-runs.ts';
 import { reportHtml } from '../../viewer/report.ts';
 import { runCommand } from '../fail.ts';
 import { port, refuseFlags, wholeNumber } from '../flags.ts';
-import { untilSignal } from '../interrupt.ts';
+import { awaitSignal } from '../interrupt.ts';
 
 interface ViewFlags {
   readonly port: number;
@@ -47,6 +47,6 @@ async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<
   }
   const server = await viewRuns(paths, flags.port);
   out.line(`${server.url}  (Ctrl-C ends it)`);
-  await untilSignal();
+  await awaitSignal();
   await server.close();
 }

@@ -1,7 +1,7 @@
 /** Connections to a NATS server with JetStream. The packages are loaded when a connection is made. */
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { LongplayError, messageOf, UserError } from '../../core/errors.ts';
-import { redacted } from '../../core/secrets.ts';
+import { redact } from '../../core/secrets.ts';
 import { type Broker, isRunName, LEASE_MS } from '../broker.ts';
 import type { Credentials } from '../credentials.ts';
 import { inboxOf } from '../roles.ts';
@@ -40,11 +40,11 @@ export function checkNatsUrl(text: string, secured = false): URL {
   if (url?.protocol !== 'nats:' || url.hostname === '') {
     throw new UserError(
       'BAD_ARGUMENT',
-      `expected the address of a NATS server, nats://host:4222, got '${redacted(text)}'`,
+      `expected the address of a NATS server, nats://host:4222, got '${redact(text)}'`,
     );
   }
   if (url.username !== '' || url.password !== '') {
-    throw new UserError('BAD_ARGUMENT', `${redacted(text)}: a key is not part of the address; give --creds <file>`);
+    throw new UserError('BAD_ARGUMENT', `${redact(text)}: a key is not part of the address; give --creds <file>`);
   }
   if (!secured && !isLoopback(url)) {
     throw new UserError(

@@ -87,14 +87,14 @@ function varint(n: number): Buffer {
 function record(bytes: Buffer): Buffer {
   const head = Buffer.alloc(12);
   head.writeBigUInt64LE(BigInt(bytes.length), 0);
-  head.writeUInt32LE(maskedCrc(head.subarray(0, 8)), 8);
+  head.writeUInt32LE(maskCrc(head.subarray(0, 8)), 8);
   const tail = Buffer.alloc(4);
-  tail.writeUInt32LE(maskedCrc(bytes), 0);
+  tail.writeUInt32LE(maskCrc(bytes), 0);
   return Buffer.concat([head, bytes, tail]);
 }
 
 /** TFRecord's mask, so that a CRC of data that holds CRCs stays a good one. */
-export function maskedCrc(bytes: Uint8Array): number {
+export function maskCrc(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
 }

@@ -95,7 +95,7 @@ class AgentGymSession implements Session {
     });
     const first = (path: string) => (answer: unknown) => {
       requireOwn(answer, client, id);
-      const observation = told(() => client.first(answer), path, answer);
+      const observation = readAnswer(() => client.first(answer), path, answer);
       if (typeof observation === 'string') return observation;
       throw unreadable(path, answer);
     };
@@ -119,11 +119,11 @@ class AgentGymSession implements Session {
 
   async step(action: string): Promise<EnvStep> {
     const { requests, client, rewardScale, deadlineMs } = this.#server;
-    const body = { [client.idField]: this.#id, action: client.say?.(action) ?? action };
+    const body = { [client.idField]: this.#id, action: client.formatAction?.(action) ?? action };
     const { observation, score, done } = await requests.send('POST', 'step', body, deadlineMs, false, (answer) => {
       const object = objectOf(answer, 'step');
       requireOwn(answer, client, this.#id);
-      const { observation, score, done } = told(() => client.stepped(object), 'step', answer);
+      const { observation, score, done } = readAnswer(() => client.readStep(object), 'step', answer);
       if (typeof observation !== 'string' || typeof score !== 'number' || typeof done !== 'boolean') {
         throw unreadable('step', answer);
       }
@@ -131,7 +131,7 @@ class AgentGymSession implements Session {
     });
     const reward = (client.score === 'sum' ? score - this.#score : score) * rewardScale;
     this.#score = score;
-    return done ? terminated(observation, reward, client.solved(score)) : mid(observation, reward);
+    return done ? terminated(observation, reward, client.isSolved(score)) : mid(observation, reward);
   }
 
   /** Actions: none, since AgentGym's protocol has no list of them. */
@@ -163,7 +163,7 @@ function requireOwn(answer: unknown, { idField }: AgentGymClient, id: number): v
 }
 
 /** Reads an answer by the dialect. @throws {RemoteError} for what it throws */
-function told<T>(read: () => T, path: string, answer: unknown): T {
+function readAnswer<T>(read: () => T, path: string, answer: unknown): T {
   try {
     return read();
   } catch (thrown) {

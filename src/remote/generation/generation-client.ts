@@ -98,7 +98,7 @@ function vllm(options: GenerationOptions): GenerationClient {
       if (status === 200 || (status === 400 && /already been loaded/.test(text(body)))) return;
       const hint =
         status === 404 && !/adapter/.test(text(body)) ? ' (start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True)' : '';
-      throw failed('/v1/load_lora_adapter', status, `${text(body)}${hint}`);
+      throw createFailure('/v1/load_lora_adapter', status, `${text(body)}${hint}`);
     },
     async unload(name) {
       await post('/v1/unload_lora_adapter', { lora_name: name });
@@ -134,7 +134,7 @@ function sglang(options: GenerationOptions): GenerationClient {
       const { status, body } = await post('/load_lora_adapter', { lora_name: name, lora_path: path, pinned: false });
       const { success, error_message: why } = recordOf(body);
       if (success === true || (typeof why === 'string' && /already (been )?(loaded|exists)/i.test(why))) return;
-      throw failed('/load_lora_adapter', status, why ?? body);
+      throw createFailure('/load_lora_adapter', status, why ?? body);
     },
     async unload(name) {
       await post('/unload_lora_adapter', { lora_name: name });
@@ -155,10 +155,10 @@ interface Reply {
  */
 export function readVllm(model: string, { status, body }: Reply): Generation {
   if (status === 404) return { kind: 'unknown-adapter' };
-  if (status !== 200) throw failed('/v1/completions', status, body);
+  if (status !== 200) throw createFailure('/v1/completions', status, body);
   const answer = recordOf(body);
   if (answer.model !== model) {
-    throw failed('/v1/completions', status, `an answer of ${text(answer.model)}, asked was ${model}`);
+    throw createFailure('/v1/completions', status, `an answer of ${text(answer.model)}, asked was ${model}`);
   }
   const choice = recordOf(Array.isArray(answer.choices) ? answer.choices[0] : undefined);
   if (choice.finish_reason === 'abort') return { kind: 'aborted' };
@@ -173,7 +173,7 @@ export function readVllm(model: string, { status, body }: Reply): Generation {
 export function readSglang(adapter: string | undefined, { status, body }: Reply): Generation {
   if (status !== 200) {
     if (adapter !== undefined && /lora|adapter/i.test(text(body))) return { kind: 'unknown-adapter' };
-    throw failed('/generate', status, body);
+    throw createFailure('/generate', status, body);
   }
   const { output_ids, meta_info } = recordOf(body);
   const { finish_reason, output_token_logprobs } = recordOf(meta_info);
@@ -207,7 +207,7 @@ function poster({ url, apiKey, attemptMs }: GenerationOptions) {
   return async (path: string, body: unknown): Promise<Reply> => {
     try {
       const answer = await http.exchange('POST', path.slice(1), JSON.stringify(body), attemptMs);
-      return { status: answer.status, body: parsed(answer.body) };
+      return { status: answer.status, body: parseBody(answer.body) };
     } catch (thrown) {
       throw new LongplayError('REMOTE_FAILED', messageOf(thrown), { cause: thrown });
     }
@@ -215,7 +215,7 @@ function poster({ url, apiKey, attemptMs }: GenerationOptions) {
 }
 
 /** Parses what a server said; what is no JSON stays a text. */
-export function parsed(said: string): unknown {
+export function parseBody(said: string): unknown {
   try {
     return JSON.parse(said);
   } catch {
@@ -223,7 +223,7 @@ export function parsed(said: string): unknown {
   }
 }
 
-function failed(path: string, status: number, body: unknown): LongplayError {
+function createFailure(path: string, status: number, body: unknown): LongplayError {
   return new LongplayError('REMOTE_FAILED', `${path}: HTTP ${status}: ${excerpt(text(body), 300)}`);
 }
 

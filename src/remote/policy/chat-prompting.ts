@@ -5,14 +5,20 @@ import { seedFrom } from '../../core/rng.ts';
 import type { ConversationOpening, Decision, ModelResponse } from '../../core/trajectory.ts';
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import { renderChat } from '../../prompts/chat-template.ts';
-import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
+import {
+  conversation,
+  instructions,
+  type Message,
+  type PromptTurn,
+  renderObservation,
+} from '../../prompts/conversation.ts';
 import { actionOfCall, FORMATS, type Parsed, type PromptFormat } from '../../prompts/formats.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 
 interface Talk {
   readonly table: string[];
-  readonly turns: ToldTurn[];
+  readonly turns: PromptTurn[];
   /** Message that the model has not answered yet. */
   told: string;
   error: string | undefined;
@@ -50,7 +56,7 @@ export class ChatPrompting implements Prompting {
     const actions = Array.from(request.actions, (index) => talk.table[index]!);
     const { history, guided } = this.#config;
     const { listActions, system } = this.#chat;
-    talk.told = tell(request.observation, talk.error, listActions ? actions : undefined);
+    talk.told = renderObservation(request.observation, talk.error, listActions ? actions : undefined);
     const talked = conversation(this.#start, talk.turns, talk.told, history);
     const messages: readonly Message[] =
       system === undefined ? talked : [{ role: 'system', content: system }, ...talked];
@@ -69,7 +75,7 @@ export class ChatPrompting implements Prompting {
     const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
     const formatError = 'error' in parsed ? parsed.error + cut : undefined;
     talk.error = formatError;
-    const written = withoutReasoning(text);
+    const written = stripReasoning(text);
     const action = 'action' in parsed ? parsed.action : '';
     // The model sees a call of a tool again as the answer that it was asked for.
     const answer = written === '' && action !== '' ? this.#format.print('', action, this.#world) : written;
@@ -142,7 +148,7 @@ function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning,
   // Words beside a call are no action, though the plain form would take them for one.
   if ('action' in parsed && !(calls && format.id === 'action')) return parsed;
   if (calls) return called ?? { error: `Call one function at a time, not ${calls.length}.` };
-  const said = reasoning === undefined ? text : withoutReasoning(text);
+  const said = reasoning === undefined ? text : stripReasoning(text);
   if (reasoning === undefined || said !== '' || format.id === 'action' || format.id === 'think') return parsed;
   const thought = format.parse(reasoning, world);
   return 'action' in thought ? thought : parsed;
@@ -174,7 +180,7 @@ function decisionOf(talk: Talk, { tokens, promptTokenIds, logprobs, longplay }: 
 }
 
 /** Removes reasoning, which a model is not shown again: servers leave it out, and it would fill the context. */
-function withoutReasoning(text: string): string {
+function stripReasoning(text: string): string {
   const end = text.startsWith('<think>') ? text.indexOf('</think>') : -1;
   return end < 0 ? text : text.slice(end + '</think>'.length).trimStart();
 }

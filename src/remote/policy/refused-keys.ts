@@ -19,7 +19,7 @@ export interface RefusedKey {
 }
 
 /** @returns the key of `body` that a server's refusal names, where the request can do without it */
-export function refusedKey(error: RemoteError, body: Readonly<Record<string, unknown>>): RefusedKey | undefined {
+export function findRefusedKey(error: RemoteError, body: Readonly<Record<string, unknown>>): RefusedKey | undefined {
   if (error.fault !== 'status' || (error.status !== 400 && error.status !== 422) || !REFUSAL.test(error.message)) {
     return undefined;
   }
@@ -31,7 +31,7 @@ export function refusedKey(error: RemoteError, body: Readonly<Record<string, unk
 }
 
 /** A request without the refused keys; a key that stands in for one has its value. */
-export function without(
+export function omitKey(
   body: Readonly<Record<string, unknown>>,
   refused: readonly RefusedKey[],
 ): Readonly<Record<string, unknown>> {

@@ -6,13 +6,13 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
-import { redacted } from '../../core/secrets.ts';
+import { redact } from '../../core/secrets.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../policy/policy.ts';
 import { type AttemptOptions, attempt } from '../attempts.ts';
 import { RemoteError } from '../retry.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import { type RefusedKey, refusedKey, without } from './refused-keys.ts';
+import { findRefusedKey, omitKey, type RefusedKey } from './refused-keys.ts';
 import type { RemoteUsage } from './usage.ts';
 
 /** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
@@ -207,11 +207,11 @@ export class RemotePolicy implements Policy {
   /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
   async #complete(client: OpenAIClient, { api, body }: Prompt, deadlineMs: number): Promise<Completion> {
     for (;;) {
-      const asked = without(body, this.#refused);
+      const asked = omitKey(body, this.#refused);
       try {
         return await client.complete(api, asked, deadlineMs);
       } catch (thrown) {
-        const refused = thrown instanceof RemoteError ? refusedKey(thrown, asked) : undefined;
+        const refused = thrown instanceof RemoteError ? findRefusedKey(thrown, asked) : undefined;
         if (!refused) throw thrown;
         if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has told already
         this.#refused = [...this.#refused, refused];
@@ -227,7 +227,7 @@ export class RemotePolicy implements Policy {
     const known = this.#misread.get(formatError);
     if (known) known.count++;
     else if (this.#misread.size < MAX_MISREAD)
-      this.#misread.set(formatError, { count: 1, answer: redacted(answer).slice(0, 300) });
+      this.#misread.set(formatError, { count: 1, answer: redact(answer).slice(0, 300) });
   }
 
   #notify(): void {

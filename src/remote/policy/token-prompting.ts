@@ -7,8 +7,8 @@ import { seedFrom } from '../../core/rng.ts';
 import type { Decision } from '../../core/trajectory.ts';
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Codec } from '../../reading/codec.ts';
-import { follow } from '../../reading/follow.ts';
-import { renderedPrompt } from '../../reading/outside.ts';
+import { advanceTranscript } from '../../reading/follow.ts';
+import { renderPrompt } from '../../reading/outside.ts';
 import type { Transcript } from '../../reading/transcript.ts';
 import { excerpt } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
@@ -28,10 +28,10 @@ export class TokenPrompting implements Prompting {
   }
 
   ask(request: ActRequest): Prompt {
-    const transcript = follow(this.#codec, this.#transcripts.get(request.episode), request);
+    const transcript = advanceTranscript(this.#codec, this.#transcripts.get(request.episode), request);
     this.#transcripts.set(request.episode, transcript);
     const choices = Array.from(request.actions, (index) => transcript.table[index]!);
-    const { prompt, after, focus, mentions, candidates } = renderedPrompt(transcript, choices);
+    const { prompt, after, focus, mentions, candidates } = renderPrompt(transcript, choices);
     const body = {
       model: this.#model,
       prompt: [...prompt, ...after],

@@ -77,7 +77,7 @@ export class AgentGymProtocol {
   }
 
   #serve({ route, fields }: FieldedRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
-    if (route.does === 'tell') return replied(route.reply);
+    if (route.does === 'tell') return replyWith(route.reply);
     const { idField, validation } = this.#world.server;
     const isCreate = route.does === 'create';
     const read = isCreate && route.body === false ? readNothing : readFields(request, fields, validation);
@@ -85,28 +85,29 @@ export class AgentGymProtocol {
     const values: AgentGymValues = read;
     if (isCreate) return this.#create(route, values);
     const id = Number(values[idField]);
-    if (route.does === 'close') return answered(() => route.answer(this.sessions.close(id), id));
+    if (route.does === 'close') return answerWith(() => route.answer(this.sessions.close(id), id));
     const session = this.sessions.get(id, this.#now());
-    if (!session) return this.#mistaken({ kind: 'unknown-id', path: route.path, id, closed: this.sessions.had(id) });
+    if (!session)
+      return this.#mistaken({ kind: 'unknown-id', path: route.path, id, closed: this.sessions.hasHeld(id) });
     if (route.does === 'reset') return this.#reset(route, session, values);
     const { does, path } = route;
     if (does === 'step') {
-      return this.#ordered(session, path, async () => {
+      return this.#runInOrder(session, path, async () => {
         const refusal = this.#refusal(session, path);
         if (refusal) return refusal;
         await this.sessions.step(session, route.action(values));
-        return answered(() => route.answer(session));
+        return answerWith(() => route.answer(session));
       });
     }
     const refusal = this.#refusal(session, path);
     if (refusal) return refusal;
-    return answered(() => (does === 'render' ? this.#picture(session) : route.answer(session)));
+    return answerWith(() => (does === 'render' ? this.#picture(session) : route.answer(session)));
   }
 
   #create(route: AgentGymRoute & { does: 'create' }, values: AgentGymValues): HttpAnswer | Promise<HttpAnswer> {
     const session = this.sessions.create(this.#now());
     if (!session) return json({ error: 'This server holds as many environments as it may; close some.' }, 503);
-    if (!route.index) return answered(() => route.answer(session));
+    if (!route.index) return answerWith(() => route.answer(session));
     let index: number;
     try {
       index = route.index(session.id, values);
@@ -114,14 +115,14 @@ export class AgentGymProtocol {
       this.sessions.close(session.id);
       return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
     }
-    return this.#ordered(session, route.path, async () => {
+    return this.#runInOrder(session, route.path, async () => {
       await this.sessions.reset(session, index);
-      return answered(() => route.answer(session));
+      return answerWith(() => route.answer(session));
     });
   }
 
   #reset(route: AgentGymRoute & { does: 'reset' }, session: LiveSession, values: AgentGymValues): Promise<HttpAnswer> {
-    return this.#ordered(session, route.path, async () => {
+    return this.#runInOrder(session, route.path, async () => {
       let index: number;
       try {
         index = route.index(values);
@@ -130,7 +131,7 @@ export class AgentGymProtocol {
         return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
       }
       await this.sessions.reset(session, index);
-      return answered(() => route.answer(session));
+      return answerWith(() => route.answer(session));
     });
   }
 
@@ -146,14 +147,14 @@ export class AgentGymProtocol {
     return pictureOf(this.#world.draw!(task, { kind: 'first', observation }, turns));
   }
 
-  #ordered(session: LiveSession, path: string, work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+  #runInOrder(session: LiveSession, path: string, work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
     return this.sessions.inOrder(
       session,
       work,
       (answer) => answer,
       (thrown) => {
         const reply = this.#world.server.mistake?.({ kind: 'failed', path, message: messageOf(thrown) });
-        if (reply) return replied(reply);
+        if (reply) return replyWith(reply);
         const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};
         return json({ error: messageOf(thrown), ...cause }, 500);
       },
@@ -162,7 +163,7 @@ export class AgentGymProtocol {
 
   #mistaken(mistake: AgentGymMistake): HttpAnswer {
     const reply = this.#world.server.mistake?.(mistake);
-    if (reply) return replied(reply);
+    if (reply) return replyWith(reply);
     return json({ error: mistake.kind === 'unknown-id' ? `The id ${mistake.id} is not valid.` : mistake.message });
   }
 }
@@ -177,20 +178,20 @@ function fieldsOf(route: AgentGymRoute, idField: string): AgentGymFields {
 }
 
 /** Answer that a dialect makes, or a 500 where it throws. */
-function answered(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
+function answerWith(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
   try {
     const value = make();
     if (!(value instanceof Promise)) return json(value ?? null);
     return value.then(
       (later) => json(later ?? null),
-      () => replied(INTERNAL_ERROR),
+      () => replyWith(INTERNAL_ERROR),
     );
   } catch {
-    return replied(INTERNAL_ERROR);
+    return replyWith(INTERNAL_ERROR);
   }
 }
 
-function replied({ status, text, json: value }: AgentGymReply): HttpAnswer {
+function replyWith({ status, text, json: value }: AgentGymReply): HttpAnswer {
   if (text === undefined) return json(value ?? null, status);
   return { status, contentType: 'text/plain; charset=utf-8', body: text };
 }

@@ -46,7 +46,7 @@ export class AgentGymSessions {
   }
 
   /** True if an environment has or had this number. */
-  had(id: number): boolean {
+  hasHeld(id: number): boolean {
     return Number.isInteger(id) && id >= 0 && id < this.#next;
   }
 
@@ -136,7 +136,7 @@ export class AgentGymSessions {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     if (this.#sessions.get(session.id) !== session) {
       this.#episodes.close(answer.episode);
-      throw closedMeanwhile(session.id);
+      throw createClosedError(session.id);
     }
     session.episode = answer.episode;
     session.index = index;
@@ -157,7 +157,7 @@ export class AgentGymSessions {
     } else answer = await this.#episodes.step(episode, turn, action);
     if (this.#sessions.get(session.id) !== session) {
       this.#episodes.close(answer.episode);
-      throw closedMeanwhile(session.id);
+      throw createClosedError(session.id);
     }
     const { step } = answer;
     actions.push(action);
@@ -169,6 +169,6 @@ export class AgentGymSessions {
   }
 }
 
-function closedMeanwhile(id: number): LongplayError {
+function createClosedError(id: number): LongplayError {
   return new LongplayError('ACTOR_STOPPED', `The id ${id} is not valid.`);
 }

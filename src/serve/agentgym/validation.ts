@@ -27,7 +27,7 @@ export function readFields(
 ): AgentGymValues | HttpAnswer {
   const words = WORDS[validation];
   if (request.method === 'GET') {
-    return converted(Object.fromEntries(new URLSearchParams(request.query)), fields, 'query', words);
+    return convertValue(Object.fromEntries(new URLSearchParams(request.query)), fields, 'query', words);
   }
   const { body, contentType } = request;
   let parsed: unknown;
@@ -42,8 +42,8 @@ export function readFields(
   }
   if (parsed === null) return words.refuse([words.missing(['body'], null)]);
   const readable = typeof parsed === 'object' && !(Array.isArray(parsed) && (words.strictBody || parsed.length > 0));
-  if (!readable) return words.refuse([words.noObject(parsed)]);
-  return converted(parsed as Record<string, unknown>, fields, 'body', words);
+  if (!readable) return words.refuse([words.refuseNonObject(parsed)]);
+  return convertValue(parsed as Record<string, unknown>, fields, 'body', words);
 }
 
 /** True for the content types that FastAPI reads as JSON; a body without one is. */
@@ -57,7 +57,7 @@ export function isRefusal(read: object): read is HttpAnswer {
   return 'status' in read && 'body' in read;
 }
 
-function converted(
+function convertValue(
   given: Record<string, unknown>,
   fields: AgentGymFields,
   where: 'body' | 'query',
@@ -92,7 +92,7 @@ interface Words {
    */
   convert(value: unknown, field: AgentGymField, loc: Place): number | string | Complaint;
   missing(loc: Place, input: unknown): Complaint;
-  noObject(body: unknown): Complaint;
+  refuseNonObject(body: unknown): Complaint;
   badJson(body: string): Complaint;
   refuse(detail: readonly Complaint[]): HttpAnswer;
 }
@@ -107,7 +107,7 @@ const pydantic1: Words = {
     return { loc, msg: 'str type expected', type: 'type_error.str' };
   },
   missing: (loc) => ({ loc, msg: 'field required', type: 'value_error.missing' }),
-  noObject: () => ({ loc: ['body'], msg: 'value is not a valid dict', type: 'type_error.dict' }),
+  refuseNonObject: () => ({ loc: ['body'], msg: 'value is not a valid dict', type: 'type_error.dict' }),
   badJson(doc) {
     const { message, position } = findJsonMistake(doc) ?? { message: 'Expecting value', position: 0 };
     const before = [...doc].slice(0, position);
@@ -144,7 +144,7 @@ const pydantic2: Words = {
     return { type: 'int_parsing', loc, msg, input: value };
   },
   missing: (loc, input) => ({ type: 'missing', loc, msg: 'Field required', input }),
-  noObject(input) {
+  refuseNonObject(input) {
     const msg = 'Input should be a valid dictionary or object to extract fields from';
     return { type: 'model_attributes_type', loc: ['body'], msg, input };
   },

@@ -4,7 +4,7 @@
  */
 import type { Emitter } from '../emitter.ts';
 import { elements } from '../ndarray.ts';
-import { sameShape, sizeOf } from '../shape.ts';
+import { equalShapes, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
 import { add, mul, neg, sigmoid, sub } from './elementwise.ts';
 import { reshape } from './layout.ts';
@@ -91,7 +91,8 @@ const swigluOp: OpDefinition<Record<string, never>> = {
   name: 'swiglu',
   infer(inputs) {
     requireDType('swiglu', inputs, 'f32');
-    if (!sameShape(inputs[0]!.shape, inputs[1]!.shape)) throw misfit('swiglu', 'operands must have one shape', inputs);
+    if (!equalShapes(inputs[0]!.shape, inputs[1]!.shape))
+      throw misfit('swiglu', 'operands must have one shape', inputs);
     return inputs[0]!;
   },
   /** With s = σ(gate): dup = dy·gate·s and dgate = dy·(y + s·(up − y)), which is dy·up·(s + gate·s·(1 − s)). */
@@ -120,7 +121,7 @@ const rotaryOp: OpDefinition<RotaryAttrs> = {
     if (x.dtype !== 'f32' || positions.dtype !== 'i32' || x.shape.length !== 2 || typeof width !== 'number') {
       throw misfit('rotary', 'expected x f32 [N, heads*dh] and positions i32 [N]', inputs);
     }
-    if (!sameShape(positions.shape, x.shape.slice(0, 1)) || !sameShape(cos.shape, sin.shape)) {
+    if (!equalShapes(positions.shape, x.shape.slice(0, 1)) || !equalShapes(cos.shape, sin.shape)) {
       throw misfit('rotary', 'expected x [N, heads*dh], positions [N], cos and sin [max, dh/2]', inputs);
     }
     if (cos.shape.length !== 2 || (cos.shape[1] as number) * 2 * heads !== width) {

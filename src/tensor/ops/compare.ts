@@ -1,8 +1,8 @@
 /** Comparisons, logic, selection and casts. No gradient flows through a bool or an i32. */
 import { broadcastData } from '../ndarray.ts';
-import { broadcastShapes, sameShape } from '../shape.ts';
+import { broadcastShapes, equalShapes } from '../shape.ts';
 import { apply, type DType, misfit, type OpDefinition, type Operand, requireDType, type Tensor } from '../tensor.ts';
-import { broadcastInputs, lift, unexpanded } from './elementwise.ts';
+import { broadcastInputs, lift, stripBroadcasts } from './elementwise.ts';
 import { sumTo } from './reduce.ts';
 
 type None = Record<string, never>;
@@ -94,8 +94,8 @@ const whereOp: OpDefinition<None> = {
 export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
   const inputs = [condition, ...lift('where', a, b)];
   const full = apply(whereOp, inputs, NONE);
-  const lean = apply(whereOp, unexpanded(inputs), NONE);
-  return sameShape(lean.shape, full.shape) ? lean : full;
+  const lean = apply(whereOp, stripBroadcasts(inputs), NONE);
+  return equalShapes(lean.shape, full.shape) ? lean : full;
 }
 
 interface CastAttrs {

@@ -1,7 +1,7 @@
 /** Elementwise ops, with numpy broadcasting for those of two operands. */
 import { LongplayError } from '../../core/errors.ts';
 import { broadcastData } from '../ndarray.ts';
-import { broadcastShapes, type Shape, sameShape } from '../shape.ts';
+import { broadcastShapes, equalShapes, type Shape } from '../shape.ts';
 import {
   apply,
   constant,
@@ -215,14 +215,14 @@ export function lift(op: string, a: Operand, b: Operand): [Tensor, Tensor] {
  * Operands without the `broadcastTo` that the op does by itself: most of them come from the gradients of sums, and
  * each would write out an array as large as the result.
  */
-export function unexpanded(inputs: readonly Tensor[]): Tensor[] {
+export function stripBroadcasts(inputs: readonly Tensor[]): Tensor[] {
   const lean = [...inputs];
   for (const [i, x] of inputs.entries()) {
     if (x.op !== 'broadcastTo') continue;
     const others = lean.filter((_, j) => j !== i).map((y) => y.shape);
     const join = (first: Shape) =>
       others.reduce<Shape>((shape, other) => broadcastShapes(shape, other) ?? shape, first);
-    if (sameShape(join(x.inputs[0]!.shape), join(x.shape))) lean[i] = x.inputs[0]!;
+    if (equalShapes(join(x.inputs[0]!.shape), join(x.shape))) lean[i] = x.inputs[0]!;
   }
   return lean;
 }
@@ -231,8 +231,8 @@ function binaryOf(definition: OpDefinition<None>, a: Operand, b: Operand): Tenso
   const inputs = lift(definition.name, a, b);
   const full = apply(definition, inputs, NONE);
   if (inputs.every((x) => x.op !== 'broadcastTo')) return full;
-  const lean = apply(definition, unexpanded(inputs), NONE);
-  return sameShape(lean.shape, full.shape) ? lean : full;
+  const lean = apply(definition, stripBroadcasts(inputs), NONE);
+  return equalShapes(lean.shape, full.shape) ? lean : full;
 }
 
 const addOp = binary(
@@ -264,10 +264,10 @@ const divOp = binary(
   ['f32'],
 );
 // At a tie the whole gradient goes to the first operand.
-const minimumOp = binary('minimum', 'Min', Math.min, (a, b, _y, dy) => chosen(lessEqual(a, b), dy));
-const maximumOp = binary('maximum', 'Max', Math.max, (a, b, _y, dy) => chosen(greaterEqual(a, b), dy));
+const minimumOp = binary('minimum', 'Min', Math.min, (a, b, _y, dy) => chooseGradient(lessEqual(a, b), dy));
+const maximumOp = binary('maximum', 'Max', Math.max, (a, b, _y, dy) => chooseGradient(greaterEqual(a, b), dy));
 
-function chosen(first: Tensor, dy: Tensor): [Tensor, Tensor] {
+function chooseGradient(first: Tensor, dy: Tensor): [Tensor, Tensor] {
   return [where(first, dy, 0), where(first, 0, dy)];
 }
 

@@ -2,7 +2,7 @@
 import { LongplayError } from '../../core/errors.ts';
 import { BLOCK } from '../fixed.ts';
 import { broadcastData, elements } from '../ndarray.ts';
-import { broadcastShapes, type Shape, sameShape, sizeOf } from '../shape.ts';
+import { broadcastShapes, equalShapes, type Shape, sizeOf } from '../shape.ts';
 import { apply, axisOf, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
 import { ONNX_TYPE } from './compare.ts';
 import { broadcastTo, reshape } from './layout.ts';
@@ -44,7 +44,7 @@ const gatherOp: OpDefinition<AxisAttrs> = {
     let at = 0;
     for (let start = 0; start < x!.data.length; start += block) {
       for (const id of ids!.data) {
-        const row = start + checkedIndex('gather', id, x!.shape[axis]!) * width;
+        const row = start + checkIndex('gather', id, x!.shape[axis]!) * width;
         out.set(x!.data.subarray(row, row + width), at);
         at += width;
       }
@@ -73,7 +73,7 @@ const gatherElementsOp: OpDefinition<AxisAttrs> = {
   onnx: (emit, x, _y, { axis }) => emit.node('GatherElements', x, { axis }),
   reference([x, ids], shape, { axis }) {
     const out = new Float64Array(elements(shape));
-    eachAlong('pick', shape, x!.shape, axis, ids!.data, (i, target) => {
+    visitAlong('pick', shape, x!.shape, axis, ids!.data, (i, target) => {
       out[i] = x!.data[target]!;
     });
     return out;
@@ -116,12 +116,12 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
       return emit.node('ScatterND', [zeros, rows, updates!], { reduction: 'add' });
     }
     // ScatterND adds whole rows, several times as fast, but its additions race as soon as there are two threads.
-    const each = sameShape(from, to) ? ids! : emit.node('Expand', [ids!, emit.node('Shape', [updates!])]);
+    const each = equalShapes(from, to) ? ids! : emit.node('Expand', [ids!, emit.node('Shape', [updates!])]);
     return emit.node('ScatterElements', [zeros, each, updates!], { axis, reduction: 'add' });
   },
   reference([ids, updates], shape, { axis }) {
     const out = new Float64Array(elements(shape));
-    eachAlong('scatterAdd', updates!.shape, shape, axis, broadcastData(ids!, updates!.shape), (i, target) => {
+    visitAlong('scatterAdd', updates!.shape, shape, axis, broadcastData(ids!, updates!.shape), (i, target) => {
       out[target]! += updates!.data[i]!;
     });
     return out;
@@ -161,7 +161,7 @@ const takeOp: OpDefinition<TakeAttrs> = {
     if (x.dtype !== 'f32' || index.dtype !== 'i32' || inverse.dtype !== 'i32') {
       throw misfit('take', 'expected x f32, index i32, inverse i32', inputs);
     }
-    if (x.shape.length === 0 || index.shape.length !== 1 || !sameShape(inverse.shape, x.shape.slice(0, 1))) {
+    if (x.shape.length === 0 || index.shape.length !== 1 || !equalShapes(inverse.shape, x.shape.slice(0, 1))) {
       throw misfit('take', 'expected x [N, ...], index [M], inverse [N]', inputs);
     }
     return { shape: [index.shape[0]!, ...x.shape.slice(1)], dtype: 'f32' };
@@ -184,7 +184,7 @@ const takeOp: OpDefinition<TakeAttrs> = {
     const last = x!.shape[0]! - 1;
     for (const [i, at] of index!.data.entries()) {
       if (at === -1 && zeros) continue;
-      const row = at === -1 ? last : checkedIndex('take', at, x!.shape[0]!);
+      const row = at === -1 ? last : checkIndex('take', at, x!.shape[0]!);
       out.set(x!.data.subarray(row * width, (row + 1) * width), i * width);
     }
     return out;
@@ -211,13 +211,13 @@ export function take(
 function requireElementwise(op: string, shape: Shape, ids: Tensor, axis: number, inputs: readonly Tensor[]): void {
   if (ids.dtype !== 'i32') throw misfit(op, 'ids must be i32', inputs);
   const rest = (dims: Shape) => dims.map((dim, i) => (i === axis ? 0 : dim));
-  if (!sameShape(rest(ids.shape), rest(shape))) {
+  if (!equalShapes(rest(ids.shape), rest(shape))) {
     throw misfit(op, `ids may differ from [${shape.join(', ')}] on axis ${axis} only`, inputs);
   }
 }
 
 /** Visits element i of `ids` with the offset in an array of shape `shape` that its id names along `axis`. */
-function eachAlong(
+function visitAlong(
   op: string,
   idShape: readonly number[],
   shape: readonly number[],
@@ -229,12 +229,12 @@ function eachAlong(
   const block = idShape[axis]! * width;
   for (const [i, id] of ids.entries()) {
     const target =
-      Math.floor(i / block) * shape[axis]! * width + checkedIndex(op, id, shape[axis]!) * width + (i % width);
+      Math.floor(i / block) * shape[axis]! * width + checkIndex(op, id, shape[axis]!) * width + (i % width);
     visit(i, target);
   }
 }
 
-function checkedIndex(op: string, id: number, size: number): number {
+function checkIndex(op: string, id: number, size: number): number {
   if (!Number.isInteger(id) || id < 0 || id >= size) {
     throw new LongplayError('BAD_ARGUMENT', `${op}: index ${id} is not in [0, ${size})`);
   }

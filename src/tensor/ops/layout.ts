@@ -1,6 +1,6 @@
 /** Ops that move elements about: reshape, transpose, concat, slice, pad, broadcastTo. */
 import { broadcastData, elements, stridesOf, walk } from '../ndarray.ts';
-import { broadcastShapes, canonical, type Dim, minus, plus, type Shape, sameShape, sizeOf } from '../shape.ts';
+import { broadcastShapes, canonical, type Dim, equalShapes, minus, plus, type Shape, sizeOf } from '../shape.ts';
 import {
   apply,
   axisOf,
@@ -51,7 +51,7 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
   const to = shape.map(canonical);
   const source = x.op === 'reshape' ? x.inputs[0]! : x;
   const moved = apply(reshapeOp, [source], { shape: to });
-  if (sameShape(source.shape, to)) return source;
+  if (equalShapes(source.shape, to)) return source;
   // One repeated number needs no writing out to change its shape: the gradient of a sum over what was reduced before.
   const [repeated] = source.op === 'broadcastTo' ? source.inputs : [];
   if (repeated?.shape.every((dim) => dim === 1)) return broadcastTo(reshape(repeated, []), to);
@@ -113,7 +113,7 @@ const concatOp: OpDefinition<AxisAttrs> = {
   infer(inputs, { axis }) {
     const [first] = inputs as [Tensor];
     const rest = (x: Tensor) => x.shape.map((dim, i) => (i === axis ? 0 : dim));
-    if (inputs.some((x) => x.dtype !== first.dtype || !sameShape(rest(x), rest(first)))) {
+    if (inputs.some((x) => x.dtype !== first.dtype || !equalShapes(rest(x), rest(first)))) {
       throw misfit('concat', `operands may differ on axis ${axis} only`, inputs);
     }
     const joined = plus(...inputs.map((x) => x.shape[axis]!));
@@ -223,7 +223,7 @@ const broadcastToOp: OpDefinition<ShapeAttrs> = {
   name: 'broadcastTo',
   infer([x], { shape }) {
     const joined = broadcastShapes(x!.shape, shape);
-    if (joined === undefined || !sameShape(joined, shape)) {
+    if (joined === undefined || !equalShapes(joined, shape)) {
       throw misfit('broadcastTo', `the operand does not broadcast to ${formatShape(shape)}`, [x!]);
     }
     return { shape, dtype: x!.dtype };
@@ -242,7 +242,7 @@ const broadcastToOp: OpDefinition<ShapeAttrs> = {
 export function broadcastTo(x: Tensor, shape: Shape): Tensor {
   const to = shape.map(canonical);
   const source = x.op === 'broadcastTo' ? x.inputs[0]! : x;
-  return sameShape(source.shape, to) ? source : apply(broadcastToOp, [source], { shape: to });
+  return equalShapes(source.shape, to) ? source : apply(broadcastToOp, [source], { shape: to });
 }
 
 interface DimensionAttrs {

@@ -57,8 +57,8 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
       return emit.node('Transpose', [turned], { perm: swapLastTwo(rankA) });
     }
     if (emit.options.contrib) return emit.microsoft('FusedMatMul', [a, b], flags);
-    const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
-    const product = emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
+    const emitSwap = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
+    const product = emit.node('MatMul', [transposeA ? emitSwap(a, rankA) : a, transposeB ? emitSwap(b, rankB) : b]);
     return scale === 1 ? product : emit.node('Mul', [product, emit.scalar(scale)]);
   },
   reference([a, b], shape, { transposeA, transposeB, scale }) {
@@ -113,8 +113,8 @@ function byBlocks(emit: Emitter, x: string, { rows, columns, source }: OnnxBlock
  */
 export function matmul(a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor {
   const { transposeA = false, transposeB = false, scale = 1 } = options;
-  const left = withoutSwap(a);
-  const right = withoutSwap(b);
+  const left = stripSwap(a);
+  const right = stripSwap(b);
   return apply(matmulOp, [left, right], {
     transposeA: transposeA !== (left !== a),
     transposeB: transposeB !== (right !== b),
@@ -155,7 +155,7 @@ function asRows(x: Tensor): Tensor {
   return reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
 }
 
-function withoutSwap(x: Tensor): Tensor {
+function stripSwap(x: Tensor): Tensor {
   if (x.op !== 'transpose') return x;
   const { perm } = x.attrs as { readonly perm: readonly number[] };
   return swapLastTwo(perm.length).every((axis, i) => axis === perm[i]) ? x.inputs[0]! : x;

@@ -46,6 +46,6 @@ const afterOp: OpDefinition<Record<string, never>> = {
 };
 
 /** Delays x until `signal`, f32, is there. No gradient flows through it. */
-export function after(x: Tensor, signal: Tensor): Tensor {
+export function delayUntil(x: Tensor, signal: Tensor): Tensor {
   return apply(afterOp, [x, signal], {});
 }

@@ -1,6 +1,6 @@
 /** Sums, means and maxima over axes, and what is built of them: softmax and its logarithm. */
 import { elements, stridesOf, walk } from '../ndarray.ts';
-import { type Shape, sameShape, sizeOf } from '../shape.ts';
+import { equalShapes, type Shape, sizeOf } from '../shape.ts';
 import { apply, axisOf, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
 import { cast, equal } from './compare.ts';
 import { add, div, exp, log, mul, stopGradient, sub } from './elementwise.ts';
@@ -25,7 +25,7 @@ function reduction(
       const [x] = inputs as [Tensor];
       if (new Set(axes).size !== axes.length) throw misfit(name, `axes [${axes}] repeat`, inputs);
       return {
-        shape: keepDims ? keptShape(x.shape, axes) : x.shape.filter((_, i) => !axes.includes(i)),
+        shape: keepDims ? computeKeptShape(x.shape, axes) : x.shape.filter((_, i) => !axes.includes(i)),
         dtype: x.dtype,
       };
     },
@@ -107,7 +107,7 @@ export function reduceMax(x: Tensor, axes?: readonly number[] | number, keepDims
 
 /** Sum of x over the axes along which a tensor of `shape` was broadcast to x's: the gradient of broadcasting. */
 export function sumTo(x: Tensor, shape: Shape): Tensor {
-  if (sameShape(x.shape, shape)) return x;
+  if (equalShapes(x.shape, shape)) return x;
   const lead = x.shape.length - shape.length;
   const axes = x.shape.map((_, i) => i).filter((i) => i < lead || (shape[i - lead] === 1 && x.shape[i] !== 1));
   return reshape(
@@ -186,12 +186,12 @@ export function logSumExp(x: Tensor, axis = -1): Tensor {
   );
 }
 
-function keptShape(shape: Shape, axes: readonly number[]): Shape {
+function computeKeptShape(shape: Shape, axes: readonly number[]): Shape {
   return shape.map((dim, i) => (axes.includes(i) ? 1 : dim));
 }
 
 /** Restores the axes of a reduced tensor as 1. Leading axes need not be: broadcasting supplies them. */
 function withAxes(reduced: Tensor, x: Tensor, axes: readonly number[]): Tensor {
   const leading = reduced.shape.length === x.shape.length - axes.length && axes.every((axis, i) => axis === i);
-  return leading ? reduced : reshape(reduced, keptShape(x.shape, axes));
+  return leading ? reduced : reshape(reduced, computeKeptShape(x.shape, axes));
 }

@@ -3,7 +3,7 @@
  * in the backward pass each part is computed again instead of being kept.
  */
 import type { Emitter } from '../emitter.ts';
-import { fixedAttrs } from '../fixed.ts';
+import { readFixedAttrs } from '../fixed.ts';
 import type { NdArray } from '../ndarray.ts';
 import { apply, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
 import { add, mul, sub } from './elementwise.ts';
@@ -39,7 +39,7 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
   name: 'tokenScores',
   infer(inputs) {
     const [hidden, table, chosen, ...lists] = inputs as [Tensor, Tensor, Tensor, ...Tensor[]];
-    if (!fixedAttrs(table))
+    if (!readFixedAttrs(table))
       throw misfit('tokenScores', 'the table must be a fixed tensor: no gradient reaches it', inputs);
     if (
       hidden.shape.length !== 2 ||
@@ -70,7 +70,7 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
   },
   reference([hidden, table, chosen, ...lists]) {
     const out: number[] = [];
-    eachRow(hidden!, table!, lists, (logprobs, r) => {
+    visitRows(hidden!, table!, lists, (logprobs, r) => {
       let entropy = 0;
       for (const logprob of logprobs) entropy -= Math.exp(logprob) * logprob;
       out.push(logprobs[chosen!.data[r]!]!, entropy);
@@ -95,10 +95,10 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
       const a = column(part(dy!, i), 0);
       const b = column(part(dy!, i), 1);
       // Reads a too, so that it cannot be mistaken for what the forward pass computed and be kept since then.
-      const again = (x: string) => emit.node('Add', [x, emit.node('Mul', [a, emit.scalar(0)])]);
+      const emitCopy = (x: string) => emit.node('Add', [x, emit.node('Mul', [a, emit.scalar(0)])]);
       const own = partOf(lists, part, i);
-      const possibleAgain = own && { ...own, listed: again(own.listed) };
-      const { logprobs, p } = distribution(emit, again(part(hidden!, i)), table!, possibleAgain);
+      const possibleAgain = own && { ...own, listed: emitCopy(own.listed) };
+      const { logprobs, p } = distribution(emit, emitCopy(part(hidden!, i)), table!, possibleAgain);
       const surprise = emit.node('Add', [finite(emit, logprobs), column(part(y!, i), 1)]);
       const slope = emit.node('Mul', [p, emit.node('Add', [emit.node('Mul', [surprise, b]), a])]);
       const rows = emit.node('Squeeze', [part(chosen!, i), emit.i64([1])]);
@@ -110,7 +110,7 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
   reference([hidden, table, chosen, y, dy, ...lists], shape) {
     const d = shape[1]!;
     const out = new Float64Array(shape[0]! * d);
-    eachRow(hidden!, table!, lists, (logprobs, r) => {
+    visitRows(hidden!, table!, lists, (logprobs, r) => {
       const [a, b, entropy] = [dy!.data[2 * r]!, dy!.data[2 * r + 1]!, y!.data[2 * r + 1]!];
       for (const [j, logprob] of logprobs.entries()) {
         const slope = (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (logprob + entropy));
@@ -182,7 +182,7 @@ function finite(emit: Emitter, logprobs: string): string {
 }
 
 /** The log-probabilities [V] of each row, in float64. */
-function eachRow(
+function visitRows(
   hidden: NdArray,
   table: NdArray,
   [allowed, lift, listed, sampled]: readonly NdArray[],

@@ -5,7 +5,7 @@ import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XA
 import { choice, focusWithin, h, numberText, show, visible } from './dom.ts';
 import { episodeElement } from './episode.ts';
 import { evaluationsElement } from './evaluations.ts';
-import { Finding } from './finding.ts';
+import { SearchHits } from './finding.ts';
 import { groupElement } from './group.ts';
 import { EpisodeList, firstList, type ListState, PAGE } from './list.ts';
 import { openSource } from './source.ts';
@@ -31,12 +31,12 @@ let keys: Readonly<Record<string, () => void>> = {};
 let drawn = 0;
 /** List in the page, of a run; it stays while its rows change. */
 let shownList: { readonly run: number; readonly list: EpisodeList } | undefined;
-let finding: Finding | undefined;
+let finding: SearchHits | undefined;
 /** Focus for the next view: the name of one of its elements (`data-focus`). */
 let nextFocus: string | undefined;
 
 async function start(): Promise<void> {
-  applyTheme(stored('theme'));
+  applyTheme(readStored('theme'));
   const theme = h(
     'button',
     { type: 'button', aria: { 'aria-label': 'switch between light and dark' }, on: { click: switchTheme } },
@@ -257,7 +257,7 @@ function newList(): EpisodeList {
 /** Searches on while this view is the newest, and shows what was found so far after every piece. */
 async function search(element: EpisodeList, view: number): Promise<void> {
   const { text, sort, descending } = list;
-  if (finding?.key !== Finding.keyOf(run, text, list)) finding = new Finding(source, run, text, list);
+  if (finding?.key !== SearchHits.keyOf(run, text, list)) finding = new SearchHits(source, run, text, list);
   const own = finding;
   const page = await source.episodes(run, {
     purpose: list.purpose,
@@ -270,8 +270,8 @@ async function search(element: EpisodeList, view: number): Promise<void> {
     const state = own.done ? '' : own.paused ? ', paused' : '…';
     own.total ??= page.matching;
     const status = `${numberText(own.hits.length)} found in ${numberText(own.searched)} of ${numberText(own.total)} episodes${state}`;
-    const more = () => {
-      own.more();
+    const showMore = () => {
+      own.resume();
       void route();
     };
     const rows = own.rows(sort, descending);
@@ -279,7 +279,7 @@ async function search(element: EpisodeList, view: number): Promise<void> {
       hits: own.hits,
       status,
       done: own.done,
-      more: own.paused ? more : undefined,
+      more: own.paused ? showMore : undefined,
     });
   };
   const current = () => view === drawn && own === finding;
@@ -387,7 +387,7 @@ function applyTheme(theme: string | undefined): void {
   if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
 }
 
-function stored(name: string): string | undefined {
+function readStored(name: string): string | undefined {
   try {
     return localStorage.getItem(name) ?? undefined;
   } catch {

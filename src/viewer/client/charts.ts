@@ -37,23 +37,23 @@ function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, bands: bool
     const color = colorOf(first!.info.id);
     const label = members.length === 1 ? first!.info.name : `${first!.info.name} and ${members.length - 1} more seeds`;
     if (members.length === 1) {
-      return { label, color, x: numbers(along(first!.curves, x)), y: first!.curves.series[name]! };
+      return { label, color, x: numbers(readPositions(first!.curves, x)), y: first!.curves.series[name]! };
     }
     return { label, color, ...bandOf(members, name, x) };
   });
 }
 
 /** Positions of a run's points on the axis; a rollout makes no updates, and goes by its time. */
-function along({ series }: RunCurves['curves'], x: XAxis): Curves['series'][string] | undefined {
+function readPositions({ series }: RunCurves['curves'], x: XAxis): Curves['series'][string] | undefined {
   return series[x] ?? series.elapsed;
 }
 
 /** Mean, least and largest over runs at the x of the longest; between its points a run is read at its nearest. */
 function bandOf(members: readonly RunCurves[], name: string, x: XAxis): Pick<Line, 'x' | 'y' | 'low' | 'high'> {
-  const lengths = members.map(({ curves }) => along(curves, x)?.length ?? 0);
+  const lengths = members.map(({ curves }) => readPositions(curves, x)?.length ?? 0);
   const longest = members[lengths.indexOf(largestOf(lengths))]!;
-  const xs = numbers(along(longest.curves, x));
-  const samples = members.map(({ curves }) => resampled(numbers(along(curves, x)), curves.series[name]!, xs));
+  const xs = numbers(readPositions(longest.curves, x));
+  const samples = members.map(({ curves }) => resample(numbers(readPositions(curves, x)), curves.series[name]!, xs));
   const at = (i: number) => samples.flatMap((values) => values[i] ?? []);
   return {
     x: xs,
@@ -63,7 +63,7 @@ function bandOf(members: readonly RunCurves[], name: string, x: XAxis): Pick<Lin
   };
 }
 
-function resampled(x: readonly number[], y: readonly (number | null)[], to: readonly number[]): (number | null)[] {
+function resample(x: readonly number[], y: readonly (number | null)[], to: readonly number[]): (number | null)[] {
   let i = 0;
   return to.map((at) => {
     while (i + 1 < x.length && Math.abs(x[i + 1]! - at) <= Math.abs(x[i]! - at)) i++;
@@ -77,7 +77,7 @@ function numbers(values: readonly (number | null)[] | undefined): number[] {
 }
 
 /** Running mean: shares of few episodes jump. */
-function smoothed(values: readonly (number | null)[], span: number): (number | null)[] {
+function smoothValues(values: readonly (number | null)[], span: number): (number | null)[] {
   if (span <= 1) return [...values];
   const out: (number | null)[] = [];
   const window: number[] = [];
@@ -97,7 +97,7 @@ export function phasePlans(runs: readonly RunCurves[], { x, bands }: Pick<Charts
   const plans = new Map<string, PhasePlan>();
   for (const { info, curves } of runs) {
     const horizon = curves.series.horizon ?? [];
-    const xs = numbers(along(curves, x));
+    const xs = numbers(readPositions(curves, x));
     const phases: { at: number; turns: number }[] = [];
     horizon.forEach((turns, i) => {
       if (turns !== null && turns !== phases.at(-1)?.turns) phases.push({ at: xs[i] ?? 0, turns });
@@ -148,7 +148,7 @@ export function evaluationMarks(runs: readonly RunCurves[], metric: string, x: X
 /** Place of an update on the axis: that of the nearest point. */
 function placeOf(curves: Curves, update: number, x: XAxis): number {
   const updates = numbers(curves.series.update);
-  const xs = numbers(along(curves, x));
+  const xs = numbers(readPositions(curves, x));
   if (updates.length === 0) return 0;
   let nearest = 0;
   updates.forEach((at, i) => {
@@ -180,7 +180,7 @@ export function overviewCharts(runs: readonly RunCurves[], options: ChartsOption
       return {
         label: name.slice(15),
         color: colorOf(i),
-        x: numbers(along(curves, options.x)),
+        x: numbers(readPositions(curves, options.x)),
         y: curves.series[name]!,
       };
     });
@@ -195,11 +195,11 @@ export function overviewCharts(runs: readonly RunCurves[], options: ChartsOption
 const MAX_RAW = 4;
 
 /** Lines as they are drawn: smoothed, with the raw values behind where they differ and there is room. */
-export function drawnLines(lines: readonly Line[], smooth: number): Line[] {
+export function buildDrawnLines(lines: readonly Line[], smooth: number): Line[] {
   const withRaw = smooth > 1 && lines.length <= MAX_RAW;
   return lines.map((line) => ({
     ...line,
-    y: smoothed(line.y, smooth),
+    y: smoothValues(line.y, smooth),
     raw: withRaw && !line.low ? line.y : undefined,
   }));
 }
@@ -213,7 +213,7 @@ interface ChartContent {
 }
 
 function chart({ title, lines, marks, plans, share }: ChartContent, { x, smooth }: ChartsOptions): HTMLElement {
-  const shown = drawnLines(lines, smooth);
+  const shown = buildDrawnLines(lines, smooth);
   const last = (y: readonly (number | null)[]) => numberText(y.findLast((value) => value !== null));
   const words = shown.map(({ label, y }) => `${label} ${last(y)}`);
   const marked = marks.map(({ label, points }) => `${label} ${numberText(points.at(-1)?.y)}`);
@@ -240,12 +240,12 @@ function chart({ title, lines, marks, plans, share }: ChartContent, { x, smooth 
   }
   const over = h('span', { class: 'over' }, ` over ${X_NAMES[x]}`);
   const card = h('section', { class: 'card' }, h('h2', {}, visible(title), over), plot, legend);
-  whenPlaced(plot, () => drawLines(plot, shown, { marks, plans, share }));
+  runWhenPlaced(plot, () => drawLines(plot, shown, { marks, plans, share }));
   return card;
 }
 
 /** Runs once the element is in the page: uPlot measures its parent. */
-function whenPlaced(element: HTMLElement, then: () => void): void {
+function runWhenPlaced(element: HTMLElement, then: () => void): void {
   requestAnimationFrame(() => {
     if (element.isConnected) then();
   });
@@ -264,7 +264,7 @@ const TIME_PARTS: readonly (readonly [part: string, name: string, color: string]
 /** Time of one run by its parts: the newest shares as a bar, and all of them stacked over the run. */
 export function timeCharts({ info, curves }: RunCurves, options: ChartsOptions): HTMLElement {
   const parts = TIME_PARTS.map(([part, label, color]) => {
-    const values = smoothed(curves.series[`time/${part}`] ?? [], options.smooth);
+    const values = smoothValues(curves.series[`time/${part}`] ?? [], options.smooth);
     return { label, color, values, last: values.findLast((value) => value !== null) ?? 0 };
   });
   const percent = (share: number) => `${Math.round(100 * share)} %`;
@@ -281,7 +281,7 @@ export function timeCharts({ info, curves }: RunCurves, options: ChartsOptions):
     role: 'img',
     aria: { 'aria-label': `shares of the slots' time over ${X_NAMES[options.x]}` },
   });
-  whenPlaced(plot, () => drawStacked(plot, numbers(along(curves, options.x)), parts));
+  runWhenPlaced(plot, () => drawStacked(plot, numbers(readPositions(curves, options.x)), parts));
   const over = h('span', { class: 'over' }, ` over ${X_NAMES[options.x]}`);
   return h('section', { class: 'card' }, h('h2', {}, visible(info.name), over), bar, legend, plot);
 }

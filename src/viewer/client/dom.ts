@@ -72,7 +72,7 @@ export function numberText(value: number | null | undefined): string {
 }
 
 /** Pieces of a text as children, with each place of the needle marked. */
-export function marked(text: string, needle: string): Child[] {
+export function markText(text: string, needle: string): Child[] {
   return cutAt(visible(text), needle).map((piece, i) => (i % 2 === 1 ? h('mark', {}, piece) : piece));
 }
 

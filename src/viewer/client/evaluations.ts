@@ -40,7 +40,7 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
   const body = h('tbody', { class: 'plain' });
   for (const { run, row } of rows) {
     const { all, name } = row;
-    const ofLabel = (label: string) => row.labels.find((one) => one.label === label);
+    const findLabel = (label: string) => row.labels.find((one) => one.label === label);
     body.append(
       h(
         'tr',
@@ -48,7 +48,7 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
         h('th', { scope: 'row' }, visible(name)),
         h('td', {}, intervalBar(all), h('strong', {}, percentText(all.success.value)), ` ${intervalText(all)}`),
         several ? h('td', {}, visible(run)) : null,
-        shown.map((label) => h('td', { class: 'n' }, percentText(ofLabel(label)?.success.value))),
+        shown.map((label) => h('td', { class: 'n' }, percentText(findLabel(label)?.success.value))),
         unseen ? h('td', { class: 'n' }, percentText(row.unseen?.success.value)) : null,
         [all.score, all.turns, all.tasks, ...(repeated ? [all.episodes] : []), row.update].map((value) =>
           h('td', { class: 'n' }, numberText(value)),

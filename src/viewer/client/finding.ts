@@ -5,10 +5,10 @@ import { type EpisodeFilters, queryEpisodes } from '../query.ts';
 import type { Source } from './source.ts';
 
 /** Hits after which a search pauses until it is asked for more. */
-const MOST_HITS = 200;
+const MAX_HITS = 200;
 
 /** Search of one run for one text under some filters. */
-export class Finding {
+export class SearchHits {
   /** Text and filters as one key: another one is another search. */
   readonly key: string;
   readonly hits: EpisodeHit[] = [];
@@ -17,11 +17,11 @@ export class Finding {
   readonly #piece: (below: number | undefined) => ReturnType<Source['search']>;
   #searched = 0;
   #below: number | null | undefined;
-  #most = MOST_HITS;
+  #most = MAX_HITS;
   #going: Promise<void> | undefined;
 
   constructor(source: Source, run: number, text: string, filters: EpisodeFilters) {
-    this.key = Finding.keyOf(run, text, filters);
+    this.key = SearchHits.keyOf(run, text, filters);
     this.#piece = (below) => source.search(run, text, filters, below);
   }
 
@@ -45,8 +45,8 @@ export class Finding {
   }
 
   /** Lets a paused search go on. */
-  more(): void {
-    this.#most = this.hits.length + MOST_HITS;
+  resume(): void {
+    this.#most = this.hits.length + MAX_HITS;
   }
 
   /** Searches one piece further; who asks while a piece is under way waits for that one. */

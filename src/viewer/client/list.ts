@@ -155,7 +155,7 @@ export class EpisodeList {
     const filters = JSON.stringify([page.purposes, page.labels, purpose, label, outcome]);
     if (filters === this.#filters) return; // the same boxes stay, with the focus that one of them may have
     this.#filters = filters;
-    const all = (names: readonly string[]): (readonly [string, string])[] => [
+    const addAllOption = (names: readonly string[]): (readonly [string, string])[] => [
       ['', 'all'],
       ...names.map((name): [string, string] => [name, visible(name)]),
     ];
@@ -163,9 +163,11 @@ export class EpisodeList {
     const focused = document.activeElement?.getAttribute('data-focus');
     show(
       this.#choices,
-      choice('outcome', outcome, all(['solved', 'failed', 'truncated']), (value) => set({ outcome: value, offset: 0 })),
-      choice('sub-task', label, all(page.labels), (value) => set({ label: value, offset: 0 })),
-      choice('purpose', purpose, all(page.purposes), (value) => set({ purpose: value, offset: 0 })),
+      choice('outcome', outcome, addAllOption(['solved', 'failed', 'truncated']), (value) =>
+        set({ outcome: value, offset: 0 }),
+      ),
+      choice('sub-task', label, addAllOption(page.labels), (value) => set({ label: value, offset: 0 })),
+      choice('purpose', purpose, addAllOption(page.purposes), (value) => set({ purpose: value, offset: 0 })),
     );
     if (focused) focusWithin(this.#choices, focused);
   }
@@ -219,7 +221,7 @@ function rowElement(
   const href = hrefOf(row.at, hit?.match.turn ?? 0);
   const link = h('a', { href, aria: { 'data-focus': `episode ${row.at}` } }, String(row.episode));
   const cells = COLUMNS.flatMap(([key, , numeric]) => {
-    if (key === 'episode') return [h('td', { class: 'n' }, link), hit ? foundElement(hit) : null];
+    if (key === 'episode') return [h('td', { class: 'n' }, link), hit ? renderFound(hit) : null];
     const value = row[key as keyof EpisodeRow];
     const text =
       key === 'version' && row.version < 0 ? '–' : key === 'return' ? numberText(row.return) : visible(String(value));
@@ -233,7 +235,7 @@ function rowElement(
 }
 
 /** Cell of what was found: the turn, and the text around it. */
-function foundElement({ row, match }: EpisodeHit): HTMLElement {
+function renderFound({ row, match }: EpisodeHit): HTMLElement {
   const { turn, part, before, found, after, turns } = match;
   const inTurns = part === 'observation' || part === 'answer' || part === 'action';
   const where = !inTurns ? part : turn >= row.turns ? 'end' : `turn ${turn + 1}, ${part}`;

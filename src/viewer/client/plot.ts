@@ -207,7 +207,7 @@ function drawPhases(plot: UPlot, plans: readonly PhasePlan[], ink: string): void
         ctx.fillRect(from, bbox.top, to - from, bbox.height);
       }
       ctx.globalAlpha = 1;
-      if (plans.length > 1 && i > 0) dashed(ctx, color, from, bbox);
+      if (plans.length > 1 && i > 0) drawDashed(ctx, color, from, bbox);
       const room = to - from - 6 * devicePixelRatio;
       const text = [`h ${turns}`, String(turns)].find((one) => ctx.measureText(one).width <= room);
       ctx.fillStyle = ink;
@@ -217,7 +217,7 @@ function drawPhases(plot: UPlot, plans: readonly PhasePlan[], ink: string): void
   ctx.restore();
 }
 
-function dashed(ctx: CanvasRenderingContext2D, color: string, x: number, { top, height }: UPlot.BBox): void {
+function drawDashed(ctx: CanvasRenderingContext2D, color: string, x: number, { top, height }: UPlot.BBox): void {
   ctx.save();
   ctx.globalAlpha = 0.7;
   ctx.strokeStyle = color;

@@ -2,7 +2,7 @@
 import { largestOf } from '../../core/extremes.ts';
 import type { TraceTurn } from '../../record/trace.ts';
 import type { EpisodeView, Plain } from '../api.ts';
-import { h, legendItem, marked, numberText, visible } from './dom.ts';
+import { h, legendItem, markText, numberText, visible } from './dom.ts';
 
 export type ViewTurn = Plain<TraceTurn>;
 
@@ -75,7 +75,7 @@ export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOpt
     'section',
     { class: 'card' },
     h('h3', {}, `Turn ${options.turn + 1} of ${episode.turns.length}: observation`),
-    h('pre', {}, marked(turn.observation, needle)),
+    h('pre', {}, markText(turn.observation, needle)),
     options.turn > 0
       ? h('details', {}, h('summary', {}, 'what it read first'), h('pre', {}, visible(episode.turns[0]!.observation)))
       : null,
@@ -92,7 +92,7 @@ export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOpt
       'Result',
       reward === 0 ? null : h('strong', { class: reward > 0 ? 'good' : 'bad' }, ` reward ${numberText(reward)}`),
     ),
-    h('pre', { class: 'result' }, marked(resultOf(episode, options.turn), needle)),
+    h('pre', { class: 'result' }, markText(resultOf(episode, options.turn), needle)),
   );
   return [observed, done];
 }
@@ -105,7 +105,7 @@ function answerElement({ response, action }: ViewTurn, needle: string): HTMLElem
     'div',
     { class: 'answer' },
     h('h3', {}, 'Answer of the model'),
-    h('pre', {}, marked(text, needle)),
+    h('pre', {}, markText(text, needle)),
     formatError === undefined ? null : h('p', { class: 'bad' }, visible(`not understood: ${formatError}`)),
     h('p', { class: 'muted' }, `${promptTokens} tokens read, ${completionTokens} written`),
   );
@@ -118,7 +118,7 @@ function actionElement(turn: ViewTurn, spelling: EpisodeView['spelling'], option
   const box = h('div', { class: 'mono action' });
   if (decision?.kind !== 'tokens') {
     const style = { 'background-color': shadeOf(shade, advantage, logprobOf(turn), 1) };
-    box.append(h('span', { class: 'token', style }, marked(action, needle)));
+    box.append(h('span', { class: 'token', style }, markText(action, needle)));
     return box;
   }
   decision.tokens.forEach((id, i) => {
@@ -127,7 +127,7 @@ function actionElement(turn: ViewTurn, spelling: EpisodeView['spelling'], option
     const style = { 'background-color': shadeOf(shade, advantage, logprob, 1) };
     box.append(h('span', { class: 'token', title, style }, visible(spelling[id] ?? `#${id}`)));
   });
-  box.append(h('div', { class: 'muted' }, 'sent: ', marked(action, needle)));
+  box.append(h('div', { class: 'muted' }, 'sent: ', markText(action, needle)));
   return box;
 }
 
@@ -141,7 +141,7 @@ export function policyElement({ episode, spelling }: EpisodeView, turn: ViewTurn
     probabilityElement(turn, listed, spelling),
     factsElement(turn),
     timeElement(turn),
-    listed.length > 0 ? listedElement(turn, listed) : null,
+    listed.length > 0 ? renderListed(turn, listed) : null,
     turn.decision ? contextElement(turn.decision.context, spelling) : null,
   );
 }
@@ -244,7 +244,7 @@ function barsElement(bars: readonly ProbabilityBar[], label: string): HTMLElemen
   return list;
 }
 
-function listedElement(turn: ViewTurn, listed: readonly string[]): HTMLElement {
+function renderListed(turn: ViewTurn, listed: readonly string[]): HTMLElement {
   const candidates = h('ul', { class: 'candidates' });
   for (const text of listed) {
     const taken = text === turn.action;
@@ -313,6 +313,6 @@ export function endElement({ episode }: EpisodeView, needle: string): HTMLElemen
     'section',
     { class: 'card' },
     h('h3', {}, 'Final observation'),
-    h('pre', {}, marked(episode.finalObservation, needle)),
+    h('pre', {}, markText(episode.finalObservation, needle)),
   );
 }

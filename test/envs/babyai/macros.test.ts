@@ -26,8 +26,8 @@ import {
   VIEW,
   WALL_CODE,
 } from '../../../envs/babyai/grid.ts';
-import { correctedMacros, expand, originalMacros } from '../../../envs/babyai/macro.ts';
-import { describes, remembered, thingsIn, track } from '../../../envs/babyai/memory.ts';
+import { expand, listCorrectedMacros, originalMacros } from '../../../envs/babyai/macro.ts';
+import { describes, listRemembered, thingsIn, track } from '../../../envs/babyai/memory.ts';
 import { nameOf, readScene } from '../../../envs/babyai/scene.ts';
 import { describe as say, text } from '../../../envs/babyai/text.ts';
 import { Description, GoTo } from '../../../envs/babyai/verifier.ts';
@@ -55,7 +55,7 @@ function look(world: World) {
   return readScene(world, image);
 }
 
-const actions = (world: World) => correctedMacros(look(world), world).map(({ action }) => action);
+const actions = (world: World) => listCorrectedMacros(look(world), world).map(({ action }) => action);
 const red = (type: number, state = 0) => codeOf(type, RED, state);
 
 describe('a scene', () => {
@@ -191,19 +191,19 @@ describe('macro actions', () => {
   it('are played as low-level actions that do what they say', () => {
     const world = room([red(BALL), 5, 2]);
     const scene = look(world);
-    const pickup = correctedMacros(scene, world).find(({ action }) => action === 'pickup red ball 1')!;
+    const pickup = listCorrectedMacros(scene, world).find(({ action }) => action === 'pickup red ball 1')!;
     const lows = expand(pickup, scene, world, false);
     expect(lows.at(-1)).toBe(PICKUP);
     for (const low of lows) world.step(low);
     expect(nameOf(world.codes[world.carrying]!)).toBe('red ball');
-    const drop = correctedMacros(look(world), world).find(({ action }) => action === 'drop')!;
+    const drop = listCorrectedMacros(look(world), world).find(({ action }) => action === 'drop')!;
     expect(expand(drop, look(world), world, false)).toEqual([DROP]);
   });
 
   it('through a door toggle it and step in', () => {
     const world = room([red(DOOR, CLOSED), 3, 0]);
     const scene = look(world);
-    const through = correctedMacros(scene, world).find(({ action }) => action.startsWith('toggle and'))!;
+    const through = listCorrectedMacros(scene, world).find(({ action }) => action.startsWith('toggle and'))!;
     expect(expand(through, scene, world, false)).toEqual([FORWARD, FORWARD, FORWARD, FORWARD, TOGGLE, FORWARD]);
   });
 
@@ -224,7 +224,7 @@ describe('macro actions', () => {
           for (const action of actions(room(...things))) {
             const world = room(...things);
             const scene = look(world);
-            const macro = correctedMacros(scene, world).find((one) => one.action === action)!;
+            const macro = listCorrectedMacros(scene, world).find((one) => one.action === action)!;
             const before = `${world.encode()} ${world.agentX} ${world.agentY} ${world.agentDir} ${world.carrying}`;
             for (const low of expand(macro, scene, world, false)) world.step(low);
             expect(`${world.encode()} ${world.agentX} ${world.agentY} ${world.agentDir} ${world.carrying}`).not.toBe(
@@ -303,8 +303,8 @@ describe('the memory of what was seen', () => {
   const start = (...things: readonly string[]) => track.begin({ kind: 'first', observation: observed(...things) });
   const placeOf = (...turns: readonly string[]) => {
     let memory = start(AHEAD);
-    for (const action of turns) memory = track.after(memory, { action, observation: observed() });
-    return remembered(memory)[0];
+    for (const action of turns) memory = track.reduce(memory, { action, observation: observed() });
+    return listRemembered(memory)[0];
   };
 
   it.each([
@@ -332,17 +332,17 @@ describe('the memory of what was seen', () => {
   });
 
   it('is not moved by what was refused', () => {
-    const memory = track.after(start(AHEAD), {
+    const memory = track.reduce(start(AHEAD), {
       action: 'move forward',
       observation: 'There is a barrier in front of you.',
     });
-    expect(remembered(memory)).toEqual([]);
+    expect(listRemembered(memory)).toEqual([]);
     expect(describes('There is a barrier')).toBe(false);
     expect(memory.done.get('move forward')).toBe(1);
   });
 
   it('holds a door to be one door, open or shut', () => {
-    const memory = track.after(start('red closed door 1 right in front of you 2 steps away'), {
+    const memory = track.reduce(start('red closed door 1 right in front of you 2 steps away'), {
       action: 'toggle',
       observation: observed('red open door 1 right in front of you 2 steps away'),
     });
@@ -350,7 +350,7 @@ describe('the memory of what was seen', () => {
   });
 
   it('forgets the place of what is in the hand', () => {
-    const memory = track.after(start(AHEAD), {
+    const memory = track.reduce(start(AHEAD), {
       action: 'pickup red ball 1',
       observation: 'The room has walls around you. You are carrying a red ball.',
     });

@@ -399,7 +399,7 @@ describe('the focus', () => {
   it('tells a thing as it looks', () => {
     at('outside');
     thingIn(simulator, 'wood', 'outside').matter!.burned = true;
-    thingIn(simulator, 'wood', 'outside').renamed();
+    thingIn(simulator, 'wood', 'outside').forgetNames();
     expect(simulator.step('focus on wood')).toBe('You focus on the burned wood.');
   });
 

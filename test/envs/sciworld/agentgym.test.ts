@@ -141,7 +141,7 @@ describe('the client', () => {
 
   it('asks for a task by its index, and knows a solved one by its score', () => {
     expect(client.reset!('7' as never, 12 as never)).toEqual({ id: '7', data_idx: 12 });
-    expect([client.solved!(100), client.solved!(99)]).toEqual([true, false]);
+    expect([client.isSolved!(100), client.isSolved!(99)]).toEqual([true, false]);
     expect(client.tasks!.count).toBe(4639);
   });
 });

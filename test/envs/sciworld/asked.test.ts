@@ -1,17 +1,17 @@
 /** Reading of task descriptions: what each wording asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Asked, readAsked } from '../../../envs/sciworld/asked.ts';
+import { readAsked, type TaskDescription } from '../../../envs/sciworld/asked.ts';
 import { house } from '../../support/small-sciworld.ts';
 
-const NOTHING: Asked = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
+const NOTHING: TaskDescription = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
 const boxes = (one: string, first: string, other: string, second: string) => [
   { name: `${one} box`, means: first },
   { name: `${other} box`, means: second },
 ];
 
 /** Tasks with what their first variation asks for. */
-const FIRST: readonly (readonly [task: string, variation: number, asked: Partial<Asked>])[] = [
+const FIRST: readonly (readonly [task: string, variation: number, asked: Partial<TaskDescription>])[] = [
   ['boil', 0, { goal: 'boil', target: 'water' }],
   ['melt', 4, { goal: 'melt', target: 'ice' }],
   ['freeze', 6, { goal: 'freeze', target: 'orange juice' }],

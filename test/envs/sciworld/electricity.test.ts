@@ -1,6 +1,6 @@
 /** Circuits of SciWorld: what carries voltage, what reaches ground, and what lights up. */
 import { describe, expect, it } from 'vitest';
-import { connectedTo } from '../../../envs/sciworld/electricity.ts';
+import { isConnectedTo } from '../../../envs/sciworld/electricity.ts';
 import { disconnect, type Thing } from '../../../envs/sciworld/thing.ts';
 import { join, smallWorld } from '../../support/small-sciworld.ts';
 
@@ -190,17 +190,17 @@ describe('sources', () => {
 describe('being connected by name', () => {
   it('follows the chain from either side', () => {
     const { bulb, red, source } = circuit();
-    expect(connectedTo(bulb, ['battery'])).toBe(true);
-    expect(connectedTo(red, ['battery'])).toBe(true);
-    expect(connectedTo(source, ['red light bulb'])).toBe(true);
-    expect(connectedTo(bulb, ['solar panel', 'wind generator'])).toBe(false);
+    expect(isConnectedTo(bulb, ['battery'])).toBe(true);
+    expect(isConnectedTo(red, ['battery'])).toBe(true);
+    expect(isConnectedTo(source, ['red light bulb'])).toBe(true);
+    expect(isConnectedTo(bulb, ['solar panel', 'wind generator'])).toBe(false);
   });
 
   it('is not given where the chain is cut', () => {
     const { bulb, red, black } = circuit();
     disconnect(red);
     disconnect(black);
-    expect(connectedTo(bulb, ['battery'])).toBe(false);
+    expect(isConnectedTo(bulb, ['battery'])).toBe(false);
   });
 
   it('reaches as far as ten components', () => {
@@ -216,8 +216,8 @@ describe('being connected by name', () => {
       join(end, anode(small.put('battery')));
       return bulb;
     };
-    expect(connectedTo(chain(9), ['battery'])).toBe(true);
-    expect(connectedTo(chain(10), ['battery'])).toBe(false);
+    expect(isConnectedTo(chain(9), ['battery'])).toBe(true);
+    expect(isConnectedTo(chain(10), ['battery'])).toBe(false);
   });
 
   it('ends in a circle of wires', () => {
@@ -225,7 +225,7 @@ describe('being connected by name', () => {
     const [one, two] = [small.put('red wire'), small.put('blue wire')];
     join(anode(one), anode(two));
     join(cathode(one), cathode(two));
-    expect(connectedTo(one, ['battery'])).toBe(false);
+    expect(isConnectedTo(one, ['battery'])).toBe(false);
     small.pass(SPREAD);
     expect(anode(one).contact!.volts).toBeNull();
   });

@@ -1,7 +1,7 @@
 /** Genes of peas and unknown plants: what is seen, what is drawn, what a child inherits. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { genesShowing, mate, randomGenes, shown } from '../../../envs/sciworld/genes.ts';
+import { describeTrait, genesShowing, mate, randomGenes } from '../../../envs/sciworld/genes.ts';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
 import { TRAITS } from '../../../envs/sciworld/life-tables.ts';
 import type { Genes } from '../../../envs/sciworld/thing.ts';
@@ -26,11 +26,11 @@ describe('what is seen of genes', () => {
   ])('%s and %s in a pea: %s, %s, %s, %s', (first, second, ...expected) => {
     const genes = pea(first, second);
     const traits = ['plant height', 'seed shape', 'seed color', 'flower color'];
-    expect(traits.map((trait) => shown(genes, trait))).toEqual(expected);
+    expect(traits.map((trait) => describeTrait(genes, trait))).toEqual(expected);
   });
 
   it('is nothing for a trait that the species has not', () => {
-    expect(shown(pea('DDDD', 'DDDD'), 'leaf size')).toBe('');
+    expect(describeTrait(pea('DDDD', 'DDDD'), 'leaf size')).toBe('');
   });
 
   it.each([
@@ -44,8 +44,8 @@ describe('what is seen of genes', () => {
     ['unknown E', 'leaf shape', 'elliptical', 'linear'],
   ])('%s: %s is %s where dominant, else %s', (table, trait, dominant, recessive) => {
     const random = new JavaRandom(1);
-    expect(shown(genesShowing(table, trait, 'dominant', random), trait)).toBe(dominant);
-    expect(shown(genesShowing(table, trait, 'recessive', random), trait)).toBe(recessive);
+    expect(describeTrait(genesShowing(table, trait, 'dominant', random), trait)).toBe(dominant);
+    expect(describeTrait(genesShowing(table, trait, 'recessive', random), trait)).toBe(recessive);
   });
 });
 
@@ -113,9 +113,9 @@ describe('a child', () => {
     const [dominant, recessive] = [pea('DDDD', 'DDDD'), pea('rrrr', 'rrrr')];
     const random = new JavaRandom(5);
     const mixed = mate(dominant, recessive, random);
-    expect(['seed shape', 'flower color'].map((trait) => shown(mixed, trait))).toEqual(['round', 'purple']);
+    expect(['seed shape', 'flower color'].map((trait) => describeTrait(mixed, trait))).toEqual(['round', 'purple']);
     let wrinkly = 0;
-    for (let i = 0; i < 400; i++) if (shown(mate(mixed, mixed, random), 'seed shape') === 'wrinkly') wrinkly++;
+    for (let i = 0; i < 400; i++) if (describeTrait(mate(mixed, mixed, random), 'seed shape') === 'wrinkly') wrinkly++;
     // A quarter of the grandchildren, give or take.
     expect(wrinkly).toBeGreaterThan(70);
     expect(wrinkly).toBeLessThan(130);

@@ -7,7 +7,7 @@ import { type Done, type Goal, Goals, Sight, type Verdict } from '../../../envs/
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import { makeAnimal, makePlant } from '../../../envs/sciworld/life.ts';
 import { GAS, LIQUID, SOLID } from '../../../envs/sciworld/materials.ts';
-import { inserted, type Thing } from '../../../envs/sciworld/thing.ts';
+import { insertById, type Thing } from '../../../envs/sciworld/thing.ts';
 import { join, smallWorld } from '../../support/small-sciworld.ts';
 
 /** A goal that says what it is told to. */
@@ -276,7 +276,7 @@ describe('goals about the thing in focus', () => {
 
   it('powered: of the name and on', () => {
     const { put, sight } = scene();
-    const goal = types.powered('red light bulb', '');
+    const goal = types.requirePowered('red light bulb', '');
     const bulb = put('red light bulb');
     expect(goal.test(bulb, sight)).toBe('no');
     bulb.device!.on = true;
@@ -290,8 +290,8 @@ describe('goals about the thing in focus', () => {
     const { put, sight } = scene();
     const [bulb, panel] = [put('red light bulb'), put('solar panel')];
     join(bulb.terminals![0], panel.terminals![1]);
-    expect(types.connectedToSource(['solar panel'], '').test(bulb, sight)).toBe('yes');
-    expect(types.connectedToSource(['gas generator'], '').test(bulb, sight)).toBe('failed');
+    expect(types.requireConnectedToSource(['solar panel'], '').test(bulb, sight)).toBe('yes');
+    expect(types.requireConnectedToSource(['gas generator'], '').test(bulb, sight)).toBe('failed');
   });
 
   it.each([
@@ -352,17 +352,17 @@ describe('goals about the place', () => {
 
   it('with a thing of the name, shut away or not, by raw or by described name', () => {
     const { world, put, sight } = scene();
-    expect(check(types.sameRoom('soap', ''), sight)).toBe('no');
+    expect(check(types.requireSameRoom('soap', ''), sight)).toBe('no');
     put('soap', put('cupboard'));
-    expect(check(types.sameRoom('soap', ''), sight)).toBe('yes');
+    expect(check(types.requireSameRoom('soap', ''), sight)).toBe('yes');
     world.move(makeAnimal('frog', world), put('jug'));
-    expect(check(types.sameRoom('frog egg', ''), sight)).toBe('yes');
-    expect(check(types.sameRoom('tadpole', ''), sight)).toBe('no');
+    expect(check(types.requireSameRoom('frog egg', ''), sight)).toBe('yes');
+    expect(check(types.requireSameRoom('tadpole', ''), sight)).toBe('no');
   });
 
   it('with these alone in one container', () => {
     const { put, sight } = scene();
-    const goal = types.alone(['soap', 'water'], '');
+    const goal = types.requireAlone(['soap', 'water'], '');
     const jug = put('jug');
     put('soap', jug);
     expect(check(goal, sight)).toBe('no');
@@ -376,7 +376,7 @@ describe('goals about the place', () => {
     const { put, sight } = scene();
     const jug = put('jug');
     for (let i = 0; i < 2; i++) put('soap', jug);
-    expect(check(types.alone(['soap', 'water'], ''), sight)).toBe('yes');
+    expect(check(types.requireAlone(['soap', 'water'], ''), sight)).toBe('yes');
   });
 
   it('with a device that is on, or off', () => {
@@ -423,7 +423,7 @@ describe('goals about the place', () => {
     expect(check(types.inPlace('hallway', ''), sight)).toBe('no');
     const door = world.make(kind('door'));
     door.portal = { from: room, to: put('hallway', world.universe), open: false };
-    room.portals = inserted(room.portals, door);
+    room.portals = insertById(room.portals, door);
     expect(check(types.openDoor(''), sight)).toBe('no');
     door.portal.open = true;
     expect(check(types.openDoor(''), sight)).toBe('yes');
@@ -480,7 +480,7 @@ describe('goals about wires', () => {
 
   it('want a wire on one side of the thing, or on the other', () => {
     const { bulb, wire, sight } = scene2();
-    const [plus, minus] = [types.wired('red light bulb', 0, ''), types.wired('red light bulb', 1, '')];
+    const [plus, minus] = [types.requireWired('red light bulb', 0, ''), types.requireWired('red light bulb', 1, '')];
     expect([plus.test(null, sight), minus.test(null, sight)]).toEqual(['no', 'no']);
     join(bulb.terminals![1], wire.terminals![0]);
     expect([plus.test(null, sight), minus.test(null, sight)]).toEqual(['no', 'yes']);
@@ -489,7 +489,7 @@ describe('goals about wires', () => {
   it('count no other part as a wire', () => {
     const { bulb, battery, sight } = scene2();
     join(bulb.terminals![0], battery.terminals![0]);
-    expect(types.wired('red light bulb', 0, '').test(null, sight)).toBe('no');
+    expect(types.requireWired('red light bulb', 0, '').test(null, sight)).toBe('no');
   });
 
   it('want a wire between two parts, either way round', () => {
@@ -519,7 +519,7 @@ describe('goals about the past', () => {
   it('count what was done since their first look, also what failed', () => {
     const { put, sight, did } = scene();
     const [thermometer, soap] = [put('thermometer'), put('soap')];
-    const goal = types.used('thermometer', '');
+    const goal = types.requireUsed('thermometer', '');
     did('use object', thermometer, soap);
     expect(goal.test(null, sight)).toBe('no');
     did('use object', thermometer, soap);
@@ -536,7 +536,7 @@ describe('goals about the past', () => {
   ] as const)('%s: after "%s", %s', (type, action, verdict) => {
     const { put, sight, did } = scene();
     const watch = put('stopwatch');
-    const goal = { used: types.used, examined: types.examined, readDocument: types.readDocument }[type](
+    const goal = { used: types.requireUsed, examined: types.requireExamined, readDocument: types.readDocument }[type](
       'stopwatch',
       '',
     );
@@ -547,7 +547,7 @@ describe('goals about the past', () => {
 
   it('use counts for the thing that is used on, too', () => {
     const { put, sight, did } = scene();
-    const goal = types.used('soap', '');
+    const goal = types.requireUsed('soap', '');
     goal.test(null, sight);
     did('use object', put('thermometer'), put('soap'));
     expect(goal.test(null, sight)).toBe('yes');

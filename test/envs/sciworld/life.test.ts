@@ -1,12 +1,12 @@
 /** Life in SciWorld: animals grow old, plants need water and soil, bees carry pollen, flowers bear fruit. */
 import { describe, expect, it } from 'vitest';
-import { randomGenes, shown } from '../../../envs/sciworld/genes.ts';
+import { describeTrait, randomGenes } from '../../../envs/sciworld/genes.ts';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import { makeAnimal, makeBee, makePlant, tickBee, tickFlower } from '../../../envs/sciworld/life.ts';
 import { ANIMALS, SPANS, stageName } from '../../../envs/sciworld/life-tables.ts';
-import { cursory, describedName, detailed } from '../../../envs/sciworld/text.ts';
-import { type Genes, inserted, type Thing } from '../../../envs/sciworld/thing.ts';
+import { cursory, describeDetails, describeName } from '../../../envs/sciworld/text.ts';
+import { type Genes, insertById, type Thing } from '../../../envs/sciworld/thing.ts';
 import { smallWorld } from '../../support/small-sciworld.ts';
 
 describe('animals', () => {
@@ -65,7 +65,7 @@ describe('animals', () => {
   it('keep the name of their species, and are told by their stage', () => {
     const { world } = smallWorld();
     const animal = makeAnimal('crocodile', world);
-    expect([animal.name, describedName(animal), cursory(animal, null)]).toEqual([
+    expect([animal.name, describeName(animal), cursory(animal, null)]).toEqual([
       'crocodile',
       'crocodile egg',
       'a crocodile egg',
@@ -239,18 +239,20 @@ describe('plants', () => {
   it('show their traits: seeds shape and colour, grown ones height and leaves', () => {
     const genes = randomGenes('pea', new JavaRandom(3));
     const seed = potted('seed', 'pea', genes).plant;
-    const [shape, color, height] = ['seed shape', 'seed color', 'plant height'].map((trait) => shown(genes, trait));
+    const [shape, color, height] = ['seed shape', 'seed color', 'plant height'].map((trait) =>
+      describeTrait(genes, trait),
+    );
     expect(cursory(seed, null)).toBe(`a ${shape} ${color}  pea seed`);
     expect(cursory(potted('adult', 'pea', genes).plant, null)).toBe(
       `a pea plant in the adult stage with a ${height} height`,
     );
     const c = randomGenes('unknown C', new JavaRandom(3));
     expect(cursory(potted('adult', 'unknown C', c).plant, null)).toBe(
-      `a unknown C plant in the adult stage with a ${shown(c, 'plant height')} height and ${shown(c, 'leaf shape')} leaves`,
+      `a unknown C plant in the adult stage with a ${describeTrait(c, 'plant height')} height and ${describeTrait(c, 'leaf shape')} leaves`,
     );
     const e = randomGenes('unknown E', new JavaRandom(3));
     expect(cursory(potted('adult', 'unknown E', e).plant, null)).toBe(
-      `a unknown E plant in the adult stage with ${shown(e, 'leaf shape')} leaves`,
+      `a unknown E plant in the adult stage with ${describeTrait(e, 'leaf shape')} leaves`,
     );
   });
 
@@ -345,9 +347,9 @@ describe('flowers', () => {
     const small = smallWorld('greenhouse');
     const genes = randomGenes('unknown D', new JavaRandom(9));
     const { flower } = flowerOf(small, 'unknown D', genes);
-    const traits = `${shown(genes, 'flower size')} ${shown(genes, 'flower color')}`;
+    const traits = `${describeTrait(genes, 'flower size')} ${describeTrait(genes, 'flower color')}`;
     expect(cursory(flower, null)).toBe(`a ${traits} flower`);
-    expect(detailed(flower, null)).toBe(`a ${traits} flower. Inside the flower is: [nothing]`);
+    expect(describeDetails(flower, null)).toBe(`a ${traits} flower. Inside the flower is: [nothing]`);
   });
 });
 
@@ -377,7 +379,7 @@ describe('bees', () => {
       const outside = small.put('outside', small.world.universe);
       const door = small.world.make(kind('door'));
       door.portal = { from: small.room, to: outside, open };
-      small.room.portals = inserted(small.room.portals, door);
+      small.room.portals = insertById(small.room.portals, door);
       const bee = makeBee('bee 0', small.world);
       small.world.move(bee, small.room);
       tickBee(bee, small.world);
@@ -415,7 +417,7 @@ describe('bees', () => {
       carried.push(pollenIn(bee).length);
     }
     expect(carried).toEqual([1, 2, 3, 4, 5, 6, 6, 6]);
-    expect(detailed(bee, null)).toBe('a adult bee, that is covered in pollen');
+    expect(describeDetails(bee, null)).toBe('a adult bee, that is covered in pollen');
     expect(cursory(bee, null)).toBe('a adult bee');
   });
 

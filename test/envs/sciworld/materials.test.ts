@@ -1,6 +1,6 @@
 /** Materials of SciWorld: the table is sound, and a thing made of one starts as the original's does. */
 import { describe, expect, it } from 'vitest';
-import { allKinds, kind } from '../../../envs/sciworld/kinds.ts';
+import { kind, listKinds } from '../../../envs/sciworld/kinds.ts';
 import {
   GAS,
   LIQUID,
@@ -141,12 +141,12 @@ describe('a substance', () => {
 
 describe('kinds', () => {
   it('are made of materials that the table has', () => {
-    const unknown = allKinds().filter((one) => one.material !== null && !MATERIALS.has(one.material));
+    const unknown = listKinds().filter((one) => one.material !== null && !MATERIALS.has(one.material));
     expect(unknown).toEqual([]);
   });
 
   it('stand at their index', () => {
-    expect(allKinds().map(({ index }) => index)).toEqual(allKinds().map((_, i) => i));
+    expect(listKinds().map(({ index }) => index)).toEqual(listKinds().map((_, i) => i));
   });
 
   it.each([

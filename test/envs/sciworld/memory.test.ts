@@ -1,6 +1,6 @@
 /** Memory of an episode, as a reader of SciWorld's texts has it: what each kind of reply changes in it. */
 import { describe, expect, it } from 'vitest';
-import { after, begin, type Memory, showsTarget, targetPart } from '../../../envs/sciworld/memory.ts';
+import { begin, type Memory, showsTarget, targetPart, updateMemory } from '../../../envs/sciworld/memory.ts';
 import { house, say } from '../../support/small-sciworld.ts';
 
 const LOOK = [
@@ -19,7 +19,7 @@ const TASK =
 
 const start = (task = TASK) => begin({ kind: 'first', observation: `${task}\n${LOOK}` });
 const turn = (memory: Memory, action: string, observation: string, partial = false) =>
-  after(memory, { action, observation, ...(partial ? { partial } : {}) });
+  updateMemory(memory, { action, observation, ...(partial ? { partial } : {}) });
 
 describe('the beginning', () => {
   it('knows the task, the place, what is there and where its doors lead', () => {

@@ -1,7 +1,7 @@
 /** Texts of SciWorld: how each sort of thing is told in a list, and how when it is looked at. */
 import { describe, expect, it } from 'vitest';
 import { BOOKS, PICTURES } from '../../../envs/sciworld/prints.ts';
-import { cursory, degrees, describedName, detailed, double, lines } from '../../../envs/sciworld/text.ts';
+import { cursory, degrees, describeDetails, describeName, double, lines } from '../../../envs/sciworld/text.ts';
 import type { Thing } from '../../../envs/sciworld/thing.ts';
 import { house, join, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
@@ -157,7 +157,7 @@ describe('a thing', () => {
     const { put } = smallWorld();
     const thing = put(id);
     change(thing, (inside) => put(inside, thing));
-    expect([cursory(thing, null), detailed(thing, null)]).toEqual([short, long]);
+    expect([cursory(thing, null), describeDetails(thing, null)]).toEqual([short, long]);
   });
 
   it('of every sort of print is among the pictures and books of the house', () => {
@@ -181,7 +181,7 @@ describe('a thing', () => {
     wood.matter!.burning = false;
     wood.matter!.burned = true;
     expect(cursory(wood, null)).toBe('a substance called burned wood');
-    expect(describedName(put('ash'))).toBe('burned ash');
+    expect(describeName(put('ash'))).toBe('burned ash');
   });
 });
 
@@ -222,7 +222,9 @@ describe('doors and drains', () => {
     const simulator = house();
     const sink = thingIn(simulator, 'sink', 'kitchen');
     expect(cursory(sink, null)).toBe('a sink, which is turned off. In the sink is: nothing.');
-    expect(detailed(sink, null)).toBe('a sink, which is turned off. In the sink is: nothing. The drain is open.');
+    expect(describeDetails(sink, null)).toBe(
+      'a sink, which is turned off. In the sink is: nothing. The drain is open.',
+    );
     const toilet = thingIn(simulator, 'toilet');
     expect(cursory(toilet, null)).toContain('a toilet. In the toilet is:');
     toilet.device!.on = true;
@@ -236,10 +238,10 @@ describe('contacts', () => {
     const [bulb, wire] = [put('red light bulb'), put('red wire')];
     const [end] = wire.terminals!;
     expect(cursory(end, null)).toBe('a terminal 1 on red wire');
-    expect(detailed(end, null)).toBe('a terminal 1.  it is connected to: nothing. ');
+    expect(describeDetails(end, null)).toBe('a terminal 1.  it is connected to: nothing. ');
     join(end, bulb.terminals![1]);
-    expect(detailed(end, null)).toBe('a terminal 1.  it is connected to: a cathode on red light bulb. ');
-    expect(detailed(bulb, null)).toContain('its cathode is connected to: a terminal 1 on red wire. ');
+    expect(describeDetails(end, null)).toBe('a terminal 1.  it is connected to: a cathode on red light bulb. ');
+    expect(describeDetails(bulb, null)).toContain('its cathode is connected to: a terminal 1 on red wire. ');
   });
 });
 
@@ -270,21 +272,21 @@ describe('rooms', () => {
   it('tell their things, then their doors', () => {
     const { put, room } = smallWorld('bathroom');
     put('soap');
-    expect(detailed(room, room)).toBe(
+    expect(describeDetails(room, room)).toBe(
       'This room is called the bathroom. In it, you see: \n\tthe agent\n\ta substance called soap\nYou also see:\n',
     );
   });
 
   it('of the outside are told otherwise', () => {
     const { room } = smallWorld('outside');
-    expect(detailed(room, room)).toBe(
+    expect(describeDetails(room, room)).toBe(
       'This outside location is called the outside. Here you see: \n\tthe agent\nYou also see:\n',
     );
   });
 
   it('of the house tell each door once, sorted', () => {
     const simulator = house();
-    const said = detailed(thingIn(simulator, 'hallway'), thingIn(simulator, 'hallway'));
+    const said = describeDetails(thingIn(simulator, 'hallway'), thingIn(simulator, 'hallway'));
     expect(said.split('You also see:\n')[1]!.split('\n')).toEqual([
       ...['art studio', 'bedroom', 'greenhouse', 'kitchen', 'living room', 'workshop'].map(
         (room) => `\tA door to the ${room} (that is closed)`,

@@ -1,7 +1,7 @@
 /** Valid actions of SciWorld: which things are listed, by which names, and what the list draws. */
 import { describe, expect, it } from 'vitest';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
-import { chooseNames, listed } from '../../../envs/sciworld/names.ts';
+import { chooseNames, listThings } from '../../../envs/sciworld/names.ts';
 import { availableActions } from '../../../envs/sciworld/valid.ts';
 import { house, say, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
@@ -9,17 +9,17 @@ describe('listed things', () => {
   it('are the room, its doors with what is behind, and all it holds, shut away or not', () => {
     const simulator = house();
     const kitchen = thingIn(simulator, 'kitchen');
-    const names = listed(kitchen, false).map(({ name }) => name);
+    const names = listThings(kitchen, false).map(({ name }) => name);
     expect(names[0]).toBe('kitchen');
     expect(names).toEqual(expect.arrayContaining(['hallway', 'bathroom', 'outside', 'metal pot', 'drain', 'sewer']));
     expect(names).not.toContain('foundry');
-    expect(new Set(listed(kitchen, false)).size).toBe(names.length);
+    expect(new Set(listThings(kitchen, false)).size).toBe(names.length);
   });
 
   it('leave hidden contacts out unless they are asked for', () => {
     const simulator = house();
     const kitchen = thingIn(simulator, 'kitchen');
-    const [shown, all] = [listed(kitchen, false), listed(kitchen, true)];
+    const [shown, all] = [listThings(kitchen, false), listThings(kitchen, true)];
     expect(shown.some(({ contact }) => contact !== null)).toBe(false);
     expect(all.filter(({ contact }) => contact !== null).length).toBeGreaterThan(60);
     expect(all).toEqual(expect.arrayContaining(shown));
@@ -27,7 +27,7 @@ describe('listed things', () => {
 
   it('show the contacts of parts', () => {
     const simulator = house();
-    const names = listed(thingIn(simulator, 'workshop'), false).map(({ name }) => name);
+    const names = listThings(thingIn(simulator, 'workshop'), false).map(({ name }) => name);
     expect(names.filter((name) => name === 'anode')).toHaveLength(5);
     expect(names.filter((name) => name === 'terminal 1')).toHaveLength(3);
   });
@@ -154,7 +154,7 @@ describe('the list', () => {
     const simulator = kitchen();
     const list = simulator.valid();
     const count = (verb: string) => list.filter((text) => text.startsWith(`${verb} `)).length;
-    const near = listed(thingIn(simulator, 'kitchen'), false);
+    const near = listThings(thingIn(simulator, 'kitchen'), false);
     const moveable = near.filter(({ moveable, matter }) => moveable && (matter?.state ?? 0) === 0);
     const open = near.filter((thing) => thing.isOpen);
     const both = moveable.filter((thing) => open.includes(thing)).length;

@@ -1,7 +1,7 @@
 /** View of SciWorld for the local policy: the parts things have in the task, and what each turn and candidate says. */
 import { describe, expect, it } from 'vitest';
 import { createEnv, type SciWorldSession, view } from '../../../envs/sciworld/index.ts';
-import { after, begin, type Memory } from '../../../envs/sciworld/memory.ts';
+import { begin, type Memory, updateMemory } from '../../../envs/sciworld/memory.ts';
 import { BACK } from '../../../envs/sciworld/stages.ts';
 import { LEXICON, WORDS } from '../../../envs/sciworld/vocabulary.ts';
 
@@ -21,7 +21,7 @@ function play(name: string, ...actions: readonly string[]) {
   let told = '';
   for (const action of actions) {
     const turn = { action, observation: session.step(action).observation };
-    memory = after(memory, turn);
+    memory = updateMemory(memory, turn);
     told = view.turn(turn, memory);
   }
   return { memory, told, session };
@@ -196,7 +196,7 @@ describe('words', () => {
       ]) {
         for (const listed of session.actions()) check(view.candidate!(listed, memory));
         const turn = { action, observation: session.step(action).observation };
-        memory = after(memory, turn);
+        memory = updateMemory(memory, turn);
         check(view.turn(turn, memory));
       }
     }

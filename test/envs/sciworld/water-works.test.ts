@@ -1,7 +1,7 @@
 /** Sinks, toilets, drains and what else moves by itself in a tick of SciWorld. */
 import { describe, expect, it } from 'vitest';
 import { kind } from '../../../envs/sciworld/kinds.ts';
-import { inserted, type Thing } from '../../../envs/sciworld/thing.ts';
+import { insertById, type Thing } from '../../../envs/sciworld/thing.ts';
 import { house, type SmallWorld, say, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
 /** A thing with a drain to a sewer, as the house has them. */
@@ -10,7 +10,7 @@ function drained({ world, put }: SmallWorld, id: string): { thing: Thing; drain:
   const thing = put(id);
   const drain = world.make(kind('drain'));
   drain.portal = { from: thing, to: sewer, open: true };
-  thing.portals = inserted(thing.portals, drain);
+  thing.portals = insertById(thing.portals, drain);
   return { thing, drain, sewer };
 }
 

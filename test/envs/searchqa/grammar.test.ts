@@ -1,14 +1,7 @@
 /** SearchQA's protocol as text: tags, actions, and the sentences that observations are made of. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  contentsOf,
-  cutAtAction,
-  extractAnswer,
-  parse,
-  print,
-  withoutThoughts,
-} from '../../../envs/searchqa/grammar.ts';
+import { contentsOf, cutAtAction, extractAnswer, parse, print, stripThoughts } from '../../../envs/searchqa/grammar.ts';
 import { split, strip } from '../../../envs/searchqa/python-text.ts';
 import * as text from '../../../envs/searchqa/text.ts';
 
@@ -54,7 +47,7 @@ describe('blocks', () => {
     ['<think>open', '<think>open'],
     ['<think>a<think>b</think>c</think>', 'c</think>'],
   ])('of thoughts are taken out of %j', (said, rest) => {
-    expect(withoutThoughts(said)).toBe(rest);
+    expect(stripThoughts(said)).toBe(rest);
   });
 
   it.each([

@@ -235,7 +235,7 @@ describe('texts', () => {
     ['minecraft:a\tb', "'minecraft:a\\tb'"],
     ['minecraft:\u200b', "'minecraft:\\u200b'"],
   ])('quote %j as Python does', (id, quoted) => {
-    expect(text.noRecipe(id, false, 2)).toBe(
+    expect(text.formatNoRecipe(id, false, 2)).toBe(
       `Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=None, item_id=${quoted}), count=2)`,
     );
   });

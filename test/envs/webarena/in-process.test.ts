@@ -32,9 +32,9 @@ describe('history', () => {
   it('begins with a blank page', () => {
     expect(driver.snapshot()).toMatchObject({ url: 'about:blank', titles: [''], current: 0, scrolled: 0 });
     driver.goto(SHOP);
-    driver.back();
+    driver.goBack();
     expect(url()).toBe('about:blank');
-    driver.back();
+    driver.goBack();
     expect(url()).toBe('about:blank');
     driver.forward();
     expect(url()).toBe(SHOP);
@@ -44,18 +44,18 @@ describe('history', () => {
 
   it('forgets what lay ahead when another way is taken', () => {
     for (const to of [SHOP, WIKI]) driver.goto(to);
-    driver.back();
+    driver.goBack();
     driver.goto(HOME);
     driver.forward();
     expect(url()).toBe(HOME);
-    driver.back();
+    driver.goBack();
     expect(url()).toBe(SHOP);
   });
 
   it('has no entry for a page that is loaded again', () => {
     driver.goto(SHOP);
     driver.goto(SHOP);
-    driver.back();
+    driver.goBack();
     expect(url()).toBe('about:blank');
   });
 
@@ -63,9 +63,9 @@ describe('history', () => {
     driver.goto(WIKI);
     for (let n = 0; n < 2; n++) click('button', 'Search');
     const searched = url();
-    driver.back();
+    driver.goBack();
     expect(url()).toBe(searched);
-    driver.back();
+    driver.goBack();
     expect(url()).toBe(WIKI);
   });
 
@@ -75,7 +75,7 @@ describe('history', () => {
     driver.type('books', false);
     expect(value('searchbox', 'Search articles')).toBe('books');
     driver.goto(SHOP);
-    driver.back();
+    driver.goBack();
     expect(value('searchbox', 'Search articles')).toBe('');
   });
 });
@@ -109,7 +109,7 @@ describe('tabs', () => {
     driver.goto(SHOP);
     driver.newTab();
     driver.goto(WIKI);
-    driver.back();
+    driver.goBack();
     expect(url()).toBe('about:blank');
     driver.focusTab(0);
     expect(url()).toBe(SHOP);
@@ -119,7 +119,7 @@ describe('tabs', () => {
     driver.goto(HOME);
     click('link', 'Map');
     expect(driver.snapshot()).toMatchObject({ url: 'http://map.test/', current: 1 });
-    driver.back();
+    driver.goBack();
     expect(url()).toBe('http://map.test/');
   });
 
@@ -173,8 +173,8 @@ describe('forms', () => {
     expect(url()).toBe(`http://forum.test/f/${forum}`);
     click('button', 'Unsubscribe');
     expect(episode.changes).toEqual({});
-    driver.back();
-    driver.back();
+    driver.goBack();
+    driver.goBack();
     expect(url()).toBe(`http://forum.test/f/${forum}`);
   });
 

@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   type Effect,
+  findFocusedCell,
   focus,
-  focusedCell,
   insert,
   isFocusable,
   isSiteKey,
@@ -45,7 +45,7 @@ const at = (label: string) =>
 const on = (label: string) => focus(live, at(label));
 const value = (label: string) => fieldValue(at(label), live.values);
 const focused = () => {
-  const cell = focusedCell(live)?.cell;
+  const cell = findFocusedCell(live)?.cell;
   return cell && ('label' in cell ? cell.label : 'text' in cell ? cell.text : '');
 };
 const keys = (...names: string[]): Effect | undefined => {

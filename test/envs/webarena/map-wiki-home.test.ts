@@ -3,17 +3,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Episode } from '../../../envs/webarena/sites/episode.ts';
 import { nearest } from '../../../envs/webarena/sites/map.ts';
-import { paged, pager } from '../../../envs/webarena/sites/paging.ts';
+import { pager, takePage } from '../../../envs/webarena/sites/paging.ts';
 import {
-  appended,
+  appendChange,
   BASES,
   type Changes,
-  changed,
   HOSTS,
   hasWords,
-  madeUnder,
+  listMade,
   oneLine,
-  toggled,
+  setChange,
+  toggleChange,
 } from '../../../envs/webarena/sites/site.ts';
 import { kilometres, minutes } from '../../../envs/webarena/worlds/map.ts';
 import { linksOf, siteOf, WORLD } from '../../support/web-pages.ts';
@@ -148,21 +148,21 @@ describe('changes', () => {
   it('that are taken back leave nothing', () => {
     fc.assert(
       fc.property(all, keys, fc.string({ minLength: 1 }), (changes, key, value) => {
-        const without = changed(changes, key, '');
+        const without = setChange(changes, key, '');
         expect(key in without).toBe(false);
-        expect(changed(changed(without, key, value), key, '')).toEqual(without);
-        expect(changed(changes, key, value, value)).toEqual(without);
-        expect(toggled(toggled(without, key), key)).toEqual(without);
+        expect(setChange(setChange(without, key, value), key, '')).toEqual(without);
+        expect(setChange(changes, key, value, value)).toEqual(without);
+        expect(toggleChange(toggleChange(without, key), key)).toEqual(without);
       }),
     );
   });
 
   it('made one after the other are counted from 1', () => {
     let changes: Changes = {};
-    for (const text of ['x', '', 'y']) changes = appended(changes, 'p', text);
+    for (const text of ['x', '', 'y']) changes = appendChange(changes, 'p', text);
     expect(changes).toEqual({ 'p/1': 'x', 'p/2': 'y' });
-    expect(madeUnder(changes, 'p')).toEqual(['x', 'y']);
-    expect(madeUnder(changes, 'q')).toEqual([]);
+    expect(listMade(changes, 'p')).toEqual(['x', 'y']);
+    expect(listMade(changes, 'q')).toEqual([]);
   });
 });
 
@@ -191,8 +191,8 @@ describe('long lists', () => {
   it('are cut into pages that hold every item once', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 60 }), fc.integer({ min: 1, max: 12 }), (items, size) => {
-        const { pages } = paged(items, null, size);
-        const all = Array.from({ length: pages }, (_, i) => paged(items, String(i + 1), size).items).flat();
+        const { pages } = takePage(items, null, size);
+        const all = Array.from({ length: pages }, (_, i) => takePage(items, String(i + 1), size).items).flat();
         expect(all).toEqual(items);
       }),
     );
@@ -207,17 +207,17 @@ describe('long lists', () => {
     ['two', 1],
     ['12345', 1],
   ])('at page %j are at page %i', (asked, page) => {
-    expect(paged(Array(25).fill(0), asked).page).toBe(page);
+    expect(takePage(Array(25).fill(0), asked).page).toBe(page);
   });
 
   it('lead to their neighbours and keep what was asked for', () => {
-    const row = pager(paged(Array(25).fill(0), '2'), '/list', new URLSearchParams('q=a b&page=2'));
+    const row = pager(takePage(Array(25).fill(0), '2'), '/list', new URLSearchParams('q=a b&page=2'));
     expect(row.cells).toMatchObject([
       { text: '25 found, page 2 of 3' },
       { text: 'Previous', href: '/list?q=a+b&page=1' },
       { text: 'Next', href: '/list?q=a+b&page=3' },
     ]);
-    expect(pager(paged([], null), '/list', new URLSearchParams()).cells).toHaveLength(1);
+    expect(pager(takePage([], null), '/list', new URLSearchParams()).cells).toHaveLength(1);
   });
 });
 

@@ -4,7 +4,7 @@ import { answerText } from '../../../envs/webarena/answers.ts';
 import { PAPER_SPLIT } from '../../../envs/webarena/split.ts';
 import { drawTask, judge, tasks, templateOf, templates } from '../../../envs/webarena/tasks.ts';
 import { click, type Instance, pages, templatesOf } from '../../../envs/webarena/templates/template.ts';
-import { daysAgo, distinct, money, monthOf, slug, some } from '../../../envs/webarena/worlds/draw.ts';
+import { daysAgo, distinct, drawSome, money, monthOf, slug } from '../../../envs/webarena/worlds/draw.ts';
 import { Embedded, worldOf } from '../../../envs/webarena/worlds/embedded.ts';
 import { Rng } from '../../../src/core/rng.ts';
 import { WORLD } from '../../support/web-pages.ts';
@@ -266,10 +266,10 @@ describe('pieces of worlds', () => {
   it('are some of a list in its order', () => {
     const list = [1, 2, 3, 4, 5, 6, 7, 8];
     for (let seed = 0; seed < 20; seed++) {
-      const chosen = some(Rng.fromSeed(seed), list, 3);
+      const chosen = drawSome(Rng.fromSeed(seed), list, 3);
       expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
       expect(new Set(chosen).size).toBe(3);
     }
-    expect(some(Rng.fromSeed(0), [1, 2], 5)).toEqual([1, 2]);
+    expect(drawSome(Rng.fromSeed(0), [1, 2], 5)).toEqual([1, 2]);
   });
 });
