@@ -3,13 +3,13 @@
 import { MAX_WEIGHTS_BYTES } from '../src/cluster/broker.ts';
 import { createEpisodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
+import type { ModelConfig } from '../src/compute/model/config.ts';
+import { parameterSpecs } from '../src/compute/model/parameters.ts';
 import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
-import { digestOf, encodeWeights } from '../src/learner/weights-file.ts';
-import type { ModelConfig } from '../src/model/config.ts';
-import { parameterSpecs } from '../src/model/parameters.ts';
+import { digestOf, encodeWeights } from '../src/learning/learner/weights-file.ts';
 import { pinEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';

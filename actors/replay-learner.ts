@@ -1,14 +1,14 @@
 /** Learner of a recorded run, alone: it is handed the groups of the journal again, and makes its updates again. */
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
+import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
-import { worldPrompt } from '../src/prompts/world-prompt.ts';
-import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
-import { digestsOf, readJournal } from '../src/record/journal.ts';
-import { reviveTrajectory } from '../src/record/trace.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
-import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
+import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
+import { digestsOf, readJournal } from '../src/storage/journal.ts';
+import { reviveTrajectory } from '../src/storage/trace.ts';
+import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import type { InferenceCommand } from './inference/protocol.ts';
 import { learnerInit } from './learner/init.ts';
@@ -16,9 +16,9 @@ import type { GroupFinished, Weights } from './learner/protocol.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
 import type { RunOptions } from './options.ts';
-import { replayJournal } from './scheduler/fold.ts';
 import { schedulerInit } from './scheduler/init.ts';
 import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
+import { replayJournal } from './scheduler/replay-journal.ts';
 
 /** Recorded run to replay. */
 export interface ReplayOptions {

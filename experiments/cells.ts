@@ -12,12 +12,12 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, Oracle, TimeStep } from '../src/core/env.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Task } from '../src/core/task.ts';
-import { listEvaluatedTasks } from '../src/evaluation/tasks.ts';
-import { type LoadedCheckpoint, listCheckpoints, loadCheckpoint, loadNewest } from '../src/record/checkpoint.ts';
+import { listEvaluatedTasks } from '../src/learning/evaluation/tasks.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { type FoundWorld, findWorld, worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
-import { acquireRunLock, releaseRunLock } from '../src/run/started-mark.ts';
+import { acquireRunLock, releaseRunLock } from '../src/run/run-lock.ts';
+import { type LoadedCheckpoint, listCheckpoints, loadCheckpoint, loadNewest } from '../src/storage/checkpoint.ts';
 
 /** Place in a study's table. */
 export interface CellKey {

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connectNats } from '../src/cluster/nats/connect.ts';
-import { columns } from '../src/evaluation/table.ts';
+import { columns } from '../src/learning/evaluation/table.ts';
 import type { TrainOutcome } from '../src/run/train.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { startNatsServer } from './nats-server.ts';

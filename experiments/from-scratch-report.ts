@@ -1,7 +1,7 @@
 /** Tables of what was learnt from scratch: one list of tasks, all who played it. Pure. */
 import type { TaskTable } from '../src/core/task.ts';
-import { averageOverSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
-import { columns } from '../src/evaluation/table.ts';
+import { averageOverSeedsAndTasks } from '../src/learning/evaluation/over-seeds.ts';
+import { columns } from '../src/learning/evaluation/table.ts';
 import type { CellRow, Evaluated } from './cells.ts';
 import { type Rates, rateOf, ratesOf, share } from './horizon-report.ts';
 

@@ -1,9 +1,9 @@
 /** Page of the horizon study, from its rows. Pure. */
 import { Rng } from '../src/core/rng.ts';
 import type { TaskTable } from '../src/core/task.ts';
-import { bootstrap, type Estimated, interquartileMean } from '../src/evaluation/intervals.ts';
-import { averageOverSeeds, comparePaired } from '../src/evaluation/over-seeds.ts';
-import { columns } from '../src/evaluation/table.ts';
+import { bootstrap, type Estimated, interquartileMean } from '../src/learning/evaluation/intervals.ts';
+import { averageOverSeeds, comparePaired } from '../src/learning/evaluation/over-seeds.ts';
+import { columns } from '../src/learning/evaluation/table.ts';
 import type { CellRow, Evaluated } from './cells.ts';
 import type { Curve } from './plot.ts';
 

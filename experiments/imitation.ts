@@ -16,14 +16,14 @@ import { createEnv, createOracle, prompt, view } from '../envs/textcraft/index.t
 import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { Rng } from '../src/core/rng.ts';
-import type { EvaluationSummary } from '../src/evaluation/summary.ts';
-import { evaluationTable } from '../src/evaluation/table.ts';
-import type { Demonstration } from '../src/offline/demonstrations.ts';
-import { superviseRun } from '../src/offline/run.ts';
-import { loadNewest } from '../src/record/checkpoint.ts';
+import type { EvaluationSummary } from '../src/learning/evaluation/summary.ts';
+import { evaluationTable } from '../src/learning/evaluation/table.ts';
 import { evaluateRun } from '../src/run/evaluate-run.ts';
+import type { Demonstration } from '../src/run/offline/demonstrations.ts';
+import { superviseRun } from '../src/run/offline/run.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
 import { localUrl, packageRoot } from '../src/runtime/thread.ts';
+import { loadNewest } from '../src/storage/checkpoint.ts';
 
 const world = localUrl(new URL('envs/textcraft/index.js', packageRoot));
 const HORIZON = 24;

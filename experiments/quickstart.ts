@@ -16,7 +16,7 @@ import { runCommand } from '../src/cli/fail.ts';
 import { collectFlag, MOST, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { loadRunConfig } from '../src/config/load.ts';
-import type { EvaluationSummary } from '../src/evaluation/summary.ts';
+import type { EvaluationSummary } from '../src/learning/evaluation/summary.ts';
 import { freeRunName } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 

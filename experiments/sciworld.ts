@@ -12,7 +12,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/sciworld/index.ts';
-import { columns, percent } from '../src/evaluation/table.ts';
+import { columns, percent } from '../src/learning/evaluation/table.ts';
 import { resultFiles } from './results.ts';
 import { averageOver, type Played, runStudy, type Study, type StudyOptions } from './trial.ts';
 

@@ -13,8 +13,8 @@ import { writeFileSync } from 'node:fs';
 import { createEnv, createOracle, start } from '../envs/searchqa/index.ts';
 import { hopsOf, openWiki } from '../envs/searchqa/wiki/world.ts';
 import type { EnvStep } from '../src/core/env.ts';
-import { averageOverTasks } from '../src/evaluation/intervals.ts';
-import { columns, percent } from '../src/evaluation/table.ts';
+import { averageOverTasks } from '../src/learning/evaluation/intervals.ts';
+import { columns, percent } from '../src/learning/evaluation/table.ts';
 import { resultFiles } from './results.ts';
 import { averageOver, bySeed, runStudy, type Study, type StudyOptions } from './trial.ts';
 

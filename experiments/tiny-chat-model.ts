@@ -6,10 +6,10 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drawParameters, weightSpecs } from '../src/model/parameters.ts';
-import { readModelConfig } from '../src/pretrained/model-config.ts';
-import type { Json } from '../src/pretrained/model-text.ts';
-import { encodeSafetensors } from '../src/record/safetensors.ts';
+import { drawParameters, weightSpecs } from '../src/compute/model/parameters.ts';
+import { readModelConfig } from '../src/policy/pretrained/model-config.ts';
+import { encodeSafetensors } from '../src/storage/safetensors.ts';
+import type { Json } from '../src/text/templates/model-text.ts';
 
 export interface TinyModelOptions {
   /** Lines that merges are learned from; none: bytes alone. */

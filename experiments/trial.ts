@@ -7,15 +7,15 @@ import { startRun } from '../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { EnvOptions } from '../src/core/env.ts';
-import { averageOverTasks, type Estimated } from '../src/evaluation/intervals.ts';
-import { averageOverSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
-import { columns, percent } from '../src/evaluation/table.ts';
-import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
-import { loadNewestOf } from '../src/record/run-checkpoint.ts';
+import { averageOverTasks, type Estimated } from '../src/learning/evaluation/intervals.ts';
+import { averageOverSeedsAndTasks } from '../src/learning/evaluation/over-seeds.ts';
+import { columns, percent } from '../src/learning/evaluation/table.ts';
+import { loadNewestOf } from '../src/learning/learner/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
+import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
 
 /** Mean of every evaluated task, by evaluation (`h20 sampled`, …). */
 export type Rates = Readonly<Record<string, Readonly<Record<number, number>>>>;

@@ -11,7 +11,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/webarena/index.ts';
-import { columns, percent } from '../src/evaluation/table.ts';
+import { columns, percent } from '../src/learning/evaluation/table.ts';
 import { resultFiles } from './results.ts';
 import { averageOver, bySeed, runStudy, type Study, type StudyOptions } from './trial.ts';
 

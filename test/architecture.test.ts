@@ -87,7 +87,7 @@ describe('the architecture', () => {
     );
     expect(making).toEqual([]);
   });
-  it('renders and tokenises episodes in src/reading alone', () => {
+  it('renders and tokenises episodes in src/text/reading alone', () => {
     const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
     expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);
     const elsewhere = [...sources('src'), ...sources('actors')]

@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { GroupResult } from '../../src/cluster/result.ts';
 import type { Env } from '../../src/core/env.ts';
-import { recheck } from '../../src/record/recheck.ts';
+import { recheck } from '../../src/storage/recheck.ts';
 
 /**
  * Creates the verifier of a share of groups. It chooses them by a secret, so that workers cannot foresee which.

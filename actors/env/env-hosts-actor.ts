@@ -4,8 +4,9 @@
  *
  * For a recorded run it keeps which answers came together; a repeated run gets them in that order (replayed-answers.ts).
  */
-import type { OrderRecorder, RecordedOrder } from '../../src/run/order-file.ts';
+
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
+import type { OrderRecorder, RecordedOrder } from '../../src/storage/order-file.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { EnvPool } from './env-pool.ts';
 import type { EnvCommands, EnvEvent } from './protocol.ts';

@@ -3,9 +3,9 @@ import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { tokenVariable } from '../../src/remote/env/options.ts';
 import { AGENTGYM } from '../../src/run/find-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
+import { tokenVariable } from '../../src/world/remote/options.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
 import type { HostVariables } from './host-environment.ts';
@@ -55,7 +55,7 @@ export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, 
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../../src/remote/env/uniform.js', import.meta.url),
+    url: new URL('../../src/world/remote/uniform.js', import.meta.url),
     options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
   };
 }

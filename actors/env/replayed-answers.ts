@@ -2,7 +2,7 @@
  * Answers of the environments in a recorded order. Environments are pure, so a replay computes them anew; their
  * batches, and the failures of episodes, come from the record.
  */
-import type { Answered } from '../../src/run/order-file.ts';
+import type { Answered } from '../../src/storage/order-file.ts';
 import type { EnvCommand, EnvEvent } from './protocol.ts';
 
 export class ReplayedAnswers {

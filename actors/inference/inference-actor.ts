@@ -10,7 +10,7 @@
  * and the new one cannot know the beginning of is left out (`unseen`).
  */
 
-import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import { hasEngine, type OpenedPolicy, openPolicy, withNewest } from '../../src/policy/open-policy.ts';
 import type { ActRequest, Policy } from '../../src/policy/policy.ts';

@@ -1,11 +1,12 @@
 /** Messages of the batching inference actor, which owns the policy's engine in a thread of its own. */
+
+import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { ParamSet } from '../../src/model/parameters.ts';
 import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
+import type { RemoteUsage } from '../../src/policy/remote/usage.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
-import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | Forget | LoadWeights | UseAdapter | Report;

@@ -1,6 +1,6 @@
 /** Init of the learner, picked from the options of a run. */
 import { join } from 'node:path';
-import { trainerOptions } from '../../src/learner/options.ts';
+import { trainerOptions } from '../../src/learning/learner/options.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import {
   CLUSTER_PATHS,

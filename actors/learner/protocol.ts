@@ -1,15 +1,15 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
+import type { EngineOptions } from '../../src/compute/engine/engine.ts';
+import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
-import type { ParamSet } from '../../src/model/parameters.ts';
+import type { LearnerState } from '../../src/learning/learner/run-state.ts';
+import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learning/learner/trainer.ts';
+import type { UpdateStats } from '../../src/learning/schedule/horizon-schedule.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
-import type { ChatCodecSpec } from '../../src/reading/chat-codec.ts';
-import type { LearnerState } from '../../src/record/run-state.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
-import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import type { ChatCodecSpec } from '../../src/text/reading/chat-codec.ts';
 
 export type LearnerCommand = GroupFinished | Save | Weights;
 

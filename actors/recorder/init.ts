@@ -1,6 +1,6 @@
 /** Init of the recorder, picked from the options of a run. */
 import type { Env } from '../../src/core/env.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import type { RunOptions } from '../options.ts';
 import type { RecorderInit } from './recorder-actor.ts';
 

@@ -2,9 +2,9 @@
 import type { Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
-import type { ConsumedFacts } from '../../src/record/group-facts.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
-import type { RunStatus } from '../../src/record/run-status.ts';
+import type { ConsumedFacts } from '../../src/metrics/group-facts.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import type { RunStatus } from '../../src/metrics/run-status.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { EvaluationRecord } from '../scheduler/protocol.ts';

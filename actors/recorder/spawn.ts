@@ -1,6 +1,7 @@
 /** Spawns the recorder. */
-import { arrayBytes, textBytes, trajectoryBytes } from '../../src/record/trajectory-bytes.ts';
+
 import type { ActorSystem } from '../../src/runtime/actor.ts';
+import { arrayBytes, textBytes, trajectoryBytes } from '../../src/storage/trajectory-bytes.ts';
 import type { RecorderCommand } from './protocol.ts';
 import { type RecorderInit, recorderActor } from './recorder-actor.ts';
 

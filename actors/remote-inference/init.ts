@@ -1,6 +1,6 @@
 /** Init of the inference actor of a policy behind an OpenAI-compatible server, picked from the options of a run. */
 import type { WorldPrompt } from '../../src/core/prompt.ts';
-import type { Connection } from '../../src/remote/policy/connect.ts';
+import type { Connection } from '../../src/policy/remote/connect.ts';
 import { PATHS, type RunOptions } from '../options.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 

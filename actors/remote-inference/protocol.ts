@@ -1,8 +1,8 @@
 /** Init of the remote inference actor, which takes the commands of the inference actor (../inference/protocol.ts). */
 import type { OpenAIConfig } from '../../src/config/run-config.ts';
 import type { WorldPrompt } from '../../src/core/prompt.ts';
-import type { AttemptOptions } from '../../src/remote/attempts.ts';
-import type { ChatPromptingOptions } from '../../src/remote/policy/chat-prompting.ts';
+import type { AttemptOptions } from '../../src/http/attempts.ts';
+import type { ChatPromptingOptions } from '../../src/policy/remote/chat-prompting.ts';
 
 export interface RemoteInferenceInit {
   readonly openai: OpenAIConfig;

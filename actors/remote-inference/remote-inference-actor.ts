@@ -5,15 +5,16 @@
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward.
  */
+
+import { ChatPrompting } from '../../src/policy/remote/chat-prompting.ts';
+import { OpenAIClient } from '../../src/policy/remote/openai-client.ts';
+import type { Prompting } from '../../src/policy/remote/prompting.ts';
+import { RemotePolicy } from '../../src/policy/remote/remote-policy.ts';
+import { TokenPrompting } from '../../src/policy/remote/token-prompting.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
-import { codecOf } from '../../src/reading/codec-of.ts';
-import { ChatPrompting } from '../../src/remote/policy/chat-prompting.ts';
-import { OpenAIClient } from '../../src/remote/policy/openai-client.ts';
-import type { Prompting } from '../../src/remote/policy/prompting.ts';
-import { RemotePolicy } from '../../src/remote/policy/remote-policy.ts';
-import { TokenPrompting } from '../../src/remote/policy/token-prompting.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
+import { codecOf } from '../../src/text/reading/codec-of.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { Noticed } from '../recorder/protocol.ts';

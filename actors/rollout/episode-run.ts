@@ -5,7 +5,7 @@ import { withHorizon } from '../../src/core/horizon.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Trajectory, type Turn, turnsUsed } from '../../src/core/trajectory.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
-import { reviveTurns, toJson } from '../../src/record/trace.ts';
+import { reviveTurns, toJson } from '../../src/storage/trace.ts';
 import type { GroupTicket, Purpose, SavedEpisode, SavedGroup } from './protocol.ts';
 
 export interface GroupRun extends GroupTicket {

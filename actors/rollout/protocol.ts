@@ -6,7 +6,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
-import type { RolloutTotals } from '../../src/record/run-status.ts';
+import type { RolloutTotals } from '../../src/metrics/run-status.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
 import type { RetryLimits } from './retry.ts';

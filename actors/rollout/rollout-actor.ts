@@ -12,8 +12,8 @@
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
-import { reviveTrajectory } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import { reviveTrajectory } from '../../src/storage/trace.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { Captured, FailedAttempt, GaveUp, Played, PlayedGroup, Progressed } from '../scheduler/protocol.ts';
@@ -32,7 +32,7 @@ import {
   saveGroup,
   usesTurn,
 } from './episode-run.ts';
-import { Outbox } from './outgoing.ts';
+import { Outbox } from './outbox.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { nextAttempt } from './retry.ts';
 import { Totals } from './totals.ts';

@@ -4,7 +4,7 @@
  * the learner. Summed over slots that accounts for all time, so the shares of an interval add up to one.
  */
 import type { TurnStages } from '../../src/core/trajectory.ts';
-import type { SlotTime } from '../../src/record/slot-time.ts';
+import type { SlotTime } from '../../src/metrics/slot-time.ts';
 
 export class SlotTimer {
   readonly #slots: number;

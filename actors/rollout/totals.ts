@@ -1,6 +1,6 @@
 /** Totals of the rollouts, counts and times, as status and metrics show them. */
 import type { TurnStages } from '../../src/core/trajectory.ts';
-import type { RolloutTotals } from '../../src/record/run-status.ts';
+import type { RolloutTotals } from '../../src/metrics/run-status.ts';
 import type { RolloutInit } from './protocol.ts';
 import { SlotTimer } from './slot-time.ts';
 

@@ -7,9 +7,9 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Accounting, FailureCause } from '../../src/core/failure.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
 import type { GroupTicket, RolloutState } from '../rollout/protocol.ts';
-import type { ResultQueue } from './deliveries.ts';
 import { Ledger } from './ledger.ts';
 import type { SchedulerState } from './protocol.ts';
+import type { ResultQueue } from './result-queue.ts';
 
 export class LaunchedGroups {
   readonly deliveries: ResultQueue;

@@ -1,7 +1,7 @@
 /** Init of the scheduler, picked from the options of a run. */
 import type { Env } from '../../src/core/env.ts';
-import { listTrainTasks } from '../../src/evaluation/tasks.ts';
-import { create, restore } from '../../src/schedule/horizon-schedule.ts';
+import { listTrainTasks } from '../../src/learning/evaluation/tasks.ts';
+import { create, restore } from '../../src/learning/schedule/horizon-schedule.ts';
 import { CLUSTER_PATHS, hasBarriers, maxClusterGroups, PATHS, type Policy, type RunOptions } from '../options.ts';
 import type { SchedulerJournal } from './journaling.ts';
 import type { SchedulerInit } from './scheduler-actor.ts';

@@ -3,7 +3,7 @@
  * disk refuses, effects wait in their order, nothing new starts, and writing is tried again; nothing is lost.
  */
 import { messageOf } from '../../src/core/errors.ts';
-import type { Journal, JournalEntry } from '../../src/record/journal.ts';
+import type { Journal, JournalEntry } from '../../src/storage/journal.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
 
 /** Journal of a run, as its scheduler gets it. */

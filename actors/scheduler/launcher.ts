@@ -2,8 +2,8 @@
 import { mostGroups } from '../../src/algo/dynamic-sampling.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
-import { groupsToStart } from '../../src/schedule/admission.ts';
-import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import { groupsToStart } from '../../src/learning/schedule/admission.ts';
+import { TaskSampler } from '../../src/learning/schedule/task-sampler.ts';
 import type { GroupTicket } from '../rollout/protocol.ts';
 import type { Evaluations } from './evaluations.ts';
 import type { LaunchedGroups } from './groups.ts';

@@ -1,12 +1,12 @@
 /** Start of a run with a journal: what it holds after the checkpoint is folded into the checkpoint's state. */
 import { join } from 'node:path';
 import type { Env } from '../../src/core/env.ts';
-import { listCheckpoints } from '../../src/record/checkpoint.ts';
-import { digestsOf, Journal, readJournal } from '../../src/record/journal.ts';
+import { listCheckpoints } from '../../src/storage/checkpoint.ts';
+import { digestsOf, Journal, readJournal } from '../../src/storage/journal.ts';
 import type { Policy, RunOptions } from '../options.ts';
-import { replayJournal } from './fold.ts';
 import { schedulerInit } from './init.ts';
 import type { SchedulerJournal } from './journaling.ts';
+import { replayJournal } from './replay-journal.ts';
 
 /** Journal of a run, opened at its end, and the policy whose saved state is that of the journal's end. */
 export interface JournaledPolicy {

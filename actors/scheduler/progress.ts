@@ -1,8 +1,8 @@
 /** Progress of a run: steps, episodes, the time that training has taken over all resumes, and its share of the whole. */
 import type { Clock } from '../../src/core/clock.ts';
-import type { RolloutTotals } from '../../src/record/run-status.ts';
-import { NO_TIME } from '../../src/record/slot-time.ts';
-import { progressOf, type StopCondition, stopReached, type TrainedSoFar } from '../../src/schedule/stop.ts';
+import { progressOf, type StopCondition, stopReached, type TrainedSoFar } from '../../src/learning/schedule/stop.ts';
+import type { RolloutTotals } from '../../src/metrics/run-status.ts';
+import { NO_TIME } from '../../src/metrics/slot-time.ts';
 import type { SchedulerState } from './protocol.ts';
 
 export class Progress {

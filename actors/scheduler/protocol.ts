@@ -6,10 +6,10 @@ import type { Accounting } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
+import type { HorizonState } from '../../src/learning/schedule/horizon-schedule.ts';
+import type { TaskSamplerState } from '../../src/learning/schedule/task-sampler.ts';
+import type { RolloutTotals, RunStatus } from '../../src/metrics/run-status.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
-import type { HorizonState } from '../../src/schedule/horizon-schedule.ts';
-import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RolloutState, SavedGroup } from '../rollout/protocol.ts';
 

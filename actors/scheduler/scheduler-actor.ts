@@ -12,19 +12,18 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import { summarizeConsumed } from '../../src/record/group-facts.ts';
-import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
+import { type HorizonState, horizon, next as nextHorizon } from '../../src/learning/schedule/horizon-schedule.ts';
+import { WaitingTickets } from '../../src/learning/schedule/waiting-tickets.ts';
+import { summarizeConsumed } from '../../src/metrics/group-facts.ts';
+import type { RolloutTotals, RunStatus } from '../../src/metrics/run-status.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
-import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
-import { WaitingTickets } from '../../src/schedule/waiting-tickets.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RolloutState } from '../rollout/protocol.ts';
-import { ResultQueue, reviveGroup } from './deliveries.ts';
+import { Effects, type SchedulerPaths } from './effects.ts';
 import { Evaluations } from './evaluations.ts';
 import { LaunchedGroups } from './groups.ts';
 import { Journaling, type SchedulerJournal } from './journaling.ts';
 import { Launcher, trainingTicket } from './launcher.ts';
-import { Effects, type SchedulerPaths } from './outgoing.ts';
 import {
   handsOver,
   isQuiet,
@@ -49,6 +48,7 @@ import type {
   SchedulerState,
   TrainEnded,
 } from './protocol.ts';
+import { ResultQueue, reviveGroup } from './result-queue.ts';
 
 export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
   readonly env: string;

@@ -1,7 +1,7 @@
 /** Tasks of training groups: drawn by the sampler, without those that kept failing. */
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { TaskSampler, TaskSamplerState } from '../../src/schedule/task-sampler.ts';
+import type { TaskSampler, TaskSamplerState } from '../../src/learning/schedule/task-sampler.ts';
 
 /** Redraws before it gives up finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;

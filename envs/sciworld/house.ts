@@ -2,7 +2,7 @@
 import type { JavaRandom } from './java-random.ts';
 import { kind } from './kinds.ts';
 import { makeBee } from './life.ts';
-import { BOOKS, PICTURES } from './prints.ts';
+import { BOOKS, PICTURES } from './pictures-and-books.ts';
 import { insertById, type Thing, type World } from './thing.ts';
 
 /** Rooms and the outside by name. */

@@ -4,8 +4,8 @@
  */
 import type { First } from '../../src/core/env.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
-import { readAsked, type TaskDescription } from './asked.ts';
 import { plain } from './names.ts';
+import { readAsked, type TaskDescription } from './task-description.ts';
 
 /** Memory of an episode: what its texts have told so far. */
 export interface Memory {

@@ -4,11 +4,11 @@
  * further; README.md says which tasks it claims.
  */
 import type { Oracle } from '../../src/core/env.ts';
-import { readAsked, type TaskDescription } from './asked.ts';
 import type { SciWorld, SciWorldSession } from './env.ts';
 import { ANIMALS, SPANS, TRAITS } from './life-tables.ts';
 import { UNKNOWN_MELTING } from './materials.ts';
 import { GiveUp, Player } from './player.ts';
+import { readAsked, type TaskDescription } from './task-description.ts';
 import { COLORS } from './tasks/chemistry.ts';
 import { MELTING } from './tasks/thermometer.ts';
 import type { Thing } from './thing.ts';

@@ -1,6 +1,6 @@
 /** Simulator of one episode of ScienceWorld: loading a variation, and steps. */
 import { type Action, inventoryText, type Stage } from './actions.ts';
-import { deferTicks, settleAll, tickWorld } from './deferral.ts';
+import { deferTicks, settleAll, tickWorld } from './deferred-ticks.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';

@@ -3,7 +3,7 @@ import { ACTIONS } from './actions.ts';
 import { listKinds } from './kinds.ts';
 import { ANIMALS, TRAITS } from './life-tables.ts';
 import { MATERIALS } from './materials.ts';
-import { BOOKS, PICTURES } from './prints.ts';
+import { BOOKS, PICTURES } from './pictures-and-books.ts';
 
 const PLANTS = ['pea', 'avocado', 'apricot', 'grapefruit', 'unknown'];
 const OTHERS = `temperature melting point conductive find living thing non plant animal lifespan longest shortest then mix

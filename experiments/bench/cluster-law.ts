@@ -4,7 +4,7 @@
  * equally, each at most one. From two measured costs it predicts updates per second.
  */
 import { Rng } from '../../src/core/rng.ts';
-import { groupsToStart } from '../../src/schedule/admission.ts';
+import { groupsToStart } from '../../src/learning/schedule/admission.ts';
 
 export interface ClusterCosts {
   readonly cores: number;

@@ -1,4 +1,4 @@
-import type { EngineDevice, EngineName } from '../../src/engine/engine.ts';
+import type { EngineDevice, EngineName } from '../../src/compute/engine/engine.ts';
 
 /** Results of a bench: named figures with units, and whatever they are compared with. */
 export interface Figure {

@@ -10,14 +10,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker } from 'node:worker_threads';
-import { openEngine } from '../../src/engine/open.ts';
-import { ALL_PROJECTIONS, type ModelConfig } from '../../src/model/config.ts';
-import { defaultAdamW } from '../../src/model/optimizer.ts';
-import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
-import { decodeGraph, prefillGraph, trainGraph } from '../../src/model/programs.ts';
-import { openModel } from '../../src/pretrained/folder.ts';
-import { freezeAs, type Quantize } from '../../src/pretrained/quantize.ts';
-import { readWeight } from '../../src/pretrained/shards.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import { ALL_PROJECTIONS, type ModelConfig } from '../../src/compute/model/config.ts';
+import { defaultAdamW } from '../../src/compute/model/optimizer.ts';
+import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
+import { decodeGraph, prefillGraph, trainGraph } from '../../src/compute/model/programs.ts';
+import { openModel } from '../../src/policy/pretrained/folder.ts';
+import { freezeAs, type Quantize } from '../../src/policy/pretrained/quantize.ts';
+import { readWeight } from '../../src/policy/pretrained/shards.ts';
 import { decodeBatch, type Feeds, promptBatch, trainBatch } from './tensor-feeds.ts';
 
 /** Result of one measurement. */

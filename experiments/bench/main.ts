@@ -8,7 +8,7 @@ import { runCommand } from '../../src/cli/fail.ts';
 import { MOST, number, wholeNumber } from '../../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../../src/cli/program.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { columns } from '../../src/evaluation/table.ts';
+import { columns } from '../../src/learning/evaluation/table.ts';
 import type { Bench, BenchFlags, Figure, PrintingBench } from './contract.ts';
 
 interface Entry {

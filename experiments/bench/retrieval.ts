@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { makeKnowledge } from '../../envs/searchqa/wiki/knowledge.ts';
 import { writePassages } from '../../envs/searchqa/wiki/passages.ts';
 import { Rng } from '../../src/core/rng.ts';
-import { columns } from '../../src/evaluation/table.ts';
+import { columns } from '../../src/learning/evaluation/table.ts';
 import { buildIndex } from '../../src/retrieval/build-index.ts';
 import { indexOver, readIndex } from '../../src/retrieval/index-file.ts';
 import type { BenchFlags } from './contract.ts';

@@ -11,7 +11,7 @@ import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { evaluationPlan } from '../../src/run/evaluate-run.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { train } from '../../src/run/train.ts';

@@ -6,9 +6,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEnv, createOracle, type SciWorld, type SciWorldSession } from '../../envs/sciworld/index.ts';
-import { bytesInUse } from '../../src/conformance/measure.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { bytesInUse } from '../../src/world/conformance/measure.ts';
 import { readRecords } from '../parity.ts';
 import type { Figure } from './contract.ts';
 import { median } from './median.ts';

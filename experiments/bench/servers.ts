@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
+import type { RemoteUsage } from '../../src/policy/remote/usage.ts';
 import { findWorld } from '../../src/run/find-world.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';

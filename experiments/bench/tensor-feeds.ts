@@ -1,8 +1,8 @@
 /** Feeds of the language-model programs for full batches: every prompt of one length, every member of one length. */
-import type { HostTensor } from '../../src/engine/engine.ts';
-import { headSize, type ModelConfig } from '../../src/model/config.ts';
-import { f32, i32, promptFeeds, steps } from '../../src/model/feeds.ts';
-import { type ParamSet, parameterSpecs } from '../../src/model/parameters.ts';
+import type { HostTensor } from '../../src/compute/engine/engine.ts';
+import { headSize, type ModelConfig } from '../../src/compute/model/config.ts';
+import { f32, i32, promptFeeds, steps } from '../../src/compute/model/feeds.ts';
+import { type ParamSet, parameterSpecs } from '../../src/compute/model/parameters.ts';
 
 export type Feeds = Record<string, HostTensor>;
 

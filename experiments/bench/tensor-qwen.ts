@@ -1,10 +1,10 @@
 /** A model of Qwen2.5-0.5B's shape with random weights: prefill, decoding and a LoRA step, and the memory they take. */
-import type { EngineOptions, HostTensor, Program } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import type { ModelConfig } from '../../src/model/config.ts';
-import { defaultAdamW } from '../../src/model/optimizer.ts';
-import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
-import { decodeGraph, prefillGraph, trainGraph } from '../../src/model/programs.ts';
+import type { EngineOptions, HostTensor, Program } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import type { ModelConfig } from '../../src/compute/model/config.ts';
+import { defaultAdamW } from '../../src/compute/model/optimizer.ts';
+import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
+import { decodeGraph, prefillGraph, trainGraph } from '../../src/compute/model/programs.ts';
 import { decodeBatch, type Feeds, promptBatch, trainBatch } from './tensor-feeds.ts';
 
 /** @see https://huggingface.co/Qwen/Qwen2.5-0.5B (config.json); positions cut to what is measured */

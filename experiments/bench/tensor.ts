@@ -6,15 +6,15 @@
  */
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Engine, RunTensor } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import type { ModelConfig } from '../../src/model/config.ts';
-import { forwardLogits, promptsPerRun } from '../../src/model/forward.ts';
-import { defaultAdamW } from '../../src/model/optimizer.ts';
-import { initialParams } from '../../src/model/parameters.ts';
-import { decodeGraph, forwardGraph, trainGraph } from '../../src/model/programs.ts';
-import { defineGraph } from '../../src/tensor/graph.ts';
-import { input, matmul } from '../../src/tensor/ops.ts';
+import type { Engine, RunTensor } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import type { ModelConfig } from '../../src/compute/model/config.ts';
+import { forwardLogits, promptsPerRun } from '../../src/compute/model/forward.ts';
+import { defaultAdamW } from '../../src/compute/model/optimizer.ts';
+import { initialParams } from '../../src/compute/model/parameters.ts';
+import { decodeGraph, forwardGraph, trainGraph } from '../../src/compute/model/programs.ts';
+import { defineGraph } from '../../src/compute/tensor/graph.ts';
+import { input, matmul } from '../../src/compute/tensor/ops.ts';
 import type { BenchFlags } from './contract.ts';
 import { decodeBatch, type Feeds, momentFeeds, promptBatch, trainBatch, weightFeeds } from './tensor-feeds.ts';
 import { qwenBench } from './tensor-qwen.ts';

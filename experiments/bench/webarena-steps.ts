@@ -8,9 +8,9 @@ import { EmbeddedBrowser } from '../../envs/webarena/drivers/embedded-browser.ts
 import { findChromium } from '../../envs/webarena/drivers/launch.ts';
 import { EmbeddedWebArena } from '../../envs/webarena/env.ts';
 import { oracle } from '../../envs/webarena/oracle.ts';
-import { bytesInUse } from '../../src/conformance/measure.ts';
 import type { Session, TimeStep } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
+import { bytesInUse } from '../../src/world/conformance/measure.ts';
 import type { Figure } from './contract.ts';
 import { median } from './median.ts';
 

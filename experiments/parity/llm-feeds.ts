@@ -1,5 +1,5 @@
 /** Recorded sequences as inputs of our programs: the first token is the prompt, every later one may be a decision. */
-import type { HostTensor } from '../../src/engine/engine.ts';
+import type { HostTensor } from '../../src/compute/engine/engine.ts';
 
 export type Feeds = Record<string, HostTensor>;
 

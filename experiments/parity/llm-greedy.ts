@@ -1,6 +1,6 @@
 /** Greedy decoding of ragged prompts in one batch over the caches of the programs, without a policy's bookkeeping. */
-import type { HostTensor, Program } from '../../src/engine/engine.ts';
-import { headSize, type ModelConfig } from '../../src/model/config.ts';
+import type { HostTensor, Program } from '../../src/compute/engine/engine.ts';
+import { headSize, type ModelConfig } from '../../src/compute/model/config.ts';
 import { type Feeds, f32, promptsOf } from './llm-feeds.ts';
 
 /** New tokens of one member per call: prompts are read in pieces, as a policy reads them. */

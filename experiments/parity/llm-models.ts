@@ -7,11 +7,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import type { Difference, ParityCounts } from '../../src/core/parity.ts';
-import type { Engine, HostTensor, Program } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import type { LoraConfig, ModelConfig } from '../../src/model/config.ts';
-import { parameterSpecs } from '../../src/model/parameters.ts';
+import type { Engine, HostTensor, Program } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import type { LoraConfig, ModelConfig } from '../../src/compute/model/config.ts';
+import { parameterSpecs } from '../../src/compute/model/parameters.ts';
 import {
   decodeGraph,
   forwardGraph,
@@ -19,13 +18,14 @@ import {
   logprobsGraph,
   prefillGraph,
   trainGraph,
-} from '../../src/model/programs.ts';
-import { readAdapter } from '../../src/pretrained/adapter.ts';
-import { freeze } from '../../src/pretrained/base.ts';
-import { openModel, type PretrainedModel } from '../../src/pretrained/folder.ts';
-import { mergeWeight, writeMerged } from '../../src/pretrained/merge.ts';
-import { readWeight } from '../../src/pretrained/shards.ts';
-import { decodeSafetensors } from '../../src/record/safetensors.ts';
+} from '../../src/compute/model/programs.ts';
+import type { Difference, ParityCounts } from '../../src/core/parity.ts';
+import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
+import { freeze } from '../../src/policy/pretrained/base.ts';
+import { openModel, type PretrainedModel } from '../../src/policy/pretrained/folder.ts';
+import { mergeWeight, writeMerged } from '../../src/policy/pretrained/merge.ts';
+import { readWeight } from '../../src/policy/pretrained/shards.ts';
+import { decodeSafetensors } from '../../src/storage/safetensors.ts';
 import { type Feeds, f32, promptsOf, scalarsOf, sequencesOf } from './llm-feeds.ts';
 import { generateGreedily } from './llm-greedy.ts';
 

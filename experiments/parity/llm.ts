@@ -6,9 +6,9 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { messageOf, UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
-import { type ChatMessage, ChatTemplate } from '../../src/pretrained/chat-template.ts';
-import { readJson } from '../../src/pretrained/model-text.ts';
-import { BpeTokenizer } from '../../src/pretrained/tokenizer.ts';
+import { type ChatMessage, ChatTemplate } from '../../src/text/templates/chat-template.ts';
+import { readJson } from '../../src/text/templates/model-text.ts';
+import { BpeTokenizer } from '../../src/text/templates/tokenizer.ts';
 import { replayAdapter, replayModel } from './llm-models.ts';
 
 type Report = (difference: Difference) => void;

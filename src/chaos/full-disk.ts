@@ -1,5 +1,5 @@
 /** Full disk: a disk that is full when chaos says so. */
-import { type Disk, nodeDisk } from '../record/atomic-file.ts';
+import { type Disk, nodeDisk } from '../storage/atomic-file.ts';
 
 /**
  * Makes a write function that fails.

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { readTaskIds } from '../evaluation/tasks.ts';
+import { readTaskIds } from '../learning/evaluation/tasks.ts';
 
 /**
  * Task ids of a file; else the name of a set, which the world checks.

@@ -6,10 +6,10 @@
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { type TokensDecision, type Trajectory, turnsUsed } from '../core/trajectory.ts';
-import { nextInTrie } from '../reading/action-trie.ts';
-import type { Codec } from '../reading/codec.ts';
-import { replayTurns } from '../reading/follow.ts';
-import type { Prompt } from '../reading/transcript.ts';
+import { nextInTrie } from '../text/reading/action-trie.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { replayTurns } from '../text/reading/replay-turns.ts';
+import type { Prompt } from '../text/reading/transcript.ts';
 
 /** Facts of a run that its episodes must fit. */
 export interface EpisodeFacts {

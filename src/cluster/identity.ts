@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import type { Identity } from '../learning/learner/run-state.ts';
 import type { ServedAdapter } from '../policy/served-adapters.ts';
-import type { Identity } from '../record/run-state.ts';
-import { firstIssue } from '../record/trajectory-schema.ts';
 import { packageRoot } from '../runtime/thread.ts';
+import { firstIssue } from '../storage/trajectory-schema.ts';
 
 /** Version of tickets, results and announcements. */
 export const PROTOCOL = 1;

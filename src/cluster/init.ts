@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
-import { makeFolder } from '../record/atomic-file.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
 import { isRunName } from './broker.ts';
 import { encodeCredentials } from './credentials.ts';
 import { formatServerConfig, ROLES, type Role, type RoleKey } from './roles.ts';

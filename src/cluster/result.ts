@@ -9,9 +9,9 @@ import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
-import { ticketSchema } from '../record/ticket-schema.ts';
-import { plainTrajectory, reviveTrajectory } from '../record/trace.ts';
-import { firstIssue, trajectorySchema } from '../record/trajectory-schema.ts';
+import { ticketSchema } from '../storage/ticket-schema.ts';
+import { plainTrajectory, reviveTrajectory } from '../storage/trace.ts';
+import { firstIssue, trajectorySchema } from '../storage/trajectory-schema.ts';
 
 /** Result of a group, from a worker. */
 export interface GroupResult {

@@ -7,7 +7,7 @@ import { messageOf } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, versionRuns } from '../core/trajectory.ts';
-import { WaitingTickets } from '../schedule/waiting-tickets.ts';
+import { WaitingTickets } from '../learning/schedule/waiting-tickets.ts';
 import type { Broker, FetchedTicket, UnavailableReason } from './broker.ts';
 import { decodeTicket, encodeResult, type GroupResult, MAX_RESULT_BYTES } from './result.ts';
 import { retryWhileUnavailable, Stopped } from './retry.ts';

@@ -3,10 +3,10 @@
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../algo/estimators.ts';
-import { printable } from '../console/printable.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
+import { printable } from '../core/printable.ts';
 import { cutText, describeValue } from './describe-value.ts';
 import { countMistakes, explain } from './explain.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS, policyKindOf } from './policy-kinds.ts';

@@ -324,7 +324,7 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: repeats.default(1),
-    /** Correction of decisions that older weights made (src/learner/options.ts). */
+    /** Correction of decisions that older weights made (src/learning/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),

@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import type { Observable } from 'rxjs';
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
-import type { MetricsRow } from '../record/metric-table.ts';
+import type { MetricsRow } from '../metrics/metric-table.ts';
 import { frame } from './frame.ts';
 import { Painter } from './painter.ts';
 import { plainLine } from './plain.ts';

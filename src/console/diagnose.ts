@@ -1,6 +1,6 @@
 /** Diagnosis of a run: warnings, and the one setting that would help most. Pure. */
-import type { MetricsRow, PlainName } from '../record/metric-table.ts';
-import type { TimePart, TimeShares } from '../record/slot-time.ts';
+import type { MetricsRow, PlainName } from '../metrics/metric-table.ts';
+import type { TimePart, TimeShares } from '../metrics/slot-time.ts';
 import { mean, percent } from './numbers.ts';
 import type { ConsoleConfig } from './state.ts';
 

@@ -2,8 +2,8 @@
 import type { Drawing, Panel } from '../core/draw.ts';
 import { taskName } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
-import { logprobOf } from '../record/parquet.ts';
-import type { TraceLine, TraceTurn } from '../record/trace.ts';
+import { logprobOf } from '../storage/parquet.ts';
+import type { TraceLine, TraceTurn } from '../storage/trace.ts';
 import { compact } from './numbers.ts';
 import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
 

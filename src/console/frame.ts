@@ -5,8 +5,8 @@
 import { type ClusterFacts, listWarnings } from '../cluster/cluster-monitor.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { countFailed, countUnaccounted } from '../core/failure.ts';
-import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
-import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
+import { type Metric, type MetricsRow, metricTable, type PlainName } from '../metrics/metric-table.ts';
+import { TIME_PARTS, type TimePart, type TimeShares } from '../metrics/slot-time.ts';
 import { advise, warnings } from './diagnose.ts';
 import { compact, duration, mean, percent, smooth, sparkline, whole } from './numbers.ts';
 import { type ConsoleState, newest } from './state.ts';

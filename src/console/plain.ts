@@ -1,5 +1,5 @@
 /** Plain lines for logs: a row as one `key=value` line. Pure. */
-import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
+import { type Metric, type MetricsRow, metricTable, type PlainName } from '../metrics/metric-table.ts';
 
 /** Metrics that a person follows a run by. */
 const NAMES = metricTable.filter((metric: Metric) => metric.inLine).map(({ name }) => name as PlainName);

@@ -1,9 +1,9 @@
 /** State of the console, and the change that each event makes to it. Pure: the clock comes in with the events. */
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
-import type { MetricsRow } from '../record/metric-table.ts';
-import type { RunStatus } from '../record/run-status.ts';
-import { type TimeShares, timeShares } from '../record/slot-time.ts';
-import type { RemoteUsage } from '../remote/policy/usage.ts';
+import type { MetricsRow } from '../metrics/metric-table.ts';
+import type { RunStatus } from '../metrics/run-status.ts';
+import { type TimeShares, timeShares } from '../metrics/slot-time.ts';
+import type { RemoteUsage } from '../policy/remote/usage.ts';
 
 /** Configuration, as far as the console shows it or advises on it. */
 export interface ConsoleConfig {

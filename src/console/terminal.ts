@@ -3,8 +3,8 @@
  * written is made printable, loses the secrets of this process, and is bounded.
  */
 import { StringDecoder } from 'node:string_decoder';
+import { printable, printableJson, printableLines, shorten } from '../core/printable.ts';
 import { redact } from '../core/secrets.ts';
-import { printable, printableJson, printableLines, shorten } from './printable.ts';
 import { cut, type Line, render } from './text.ts';
 
 /** A stream that is perhaps a terminal: stdout, stderr, or a test's. */

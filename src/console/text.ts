@@ -1,5 +1,5 @@
 /** Styled text of a known width, of which frames are made before it becomes escape codes. Pure. */
-import { printable } from './printable.ts';
+import { printable } from '../core/printable.ts';
 
 export type Style = 'plain' | 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'inverse';
 

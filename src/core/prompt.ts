@@ -1,6 +1,6 @@
 /**
  * Prompts: a world's instructions for language models, as data. One table makes the instructions and the parsers of
- * `src/prompts/formats.ts`, so that they cannot drift apart.
+ * `src/text/prompts/formats.ts`, so that they cannot drift apart.
  */
 
 /** Form of an action: prompts list it, and function calls are made of it. */
@@ -13,7 +13,7 @@ export interface ActionForm {
   readonly meaning: string;
 }
 
-/** Format in which a language model answers; `src/prompts/formats.ts` writes and reads each. */
+/** Format in which a language model answers; `src/text/prompts/formats.ts` writes and reads each. */
 export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
 /** Prompt of a world: what a language model is told of the world, and the forms its actions have. */

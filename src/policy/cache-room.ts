@@ -1,7 +1,8 @@
 /** Room for keys and values: how many groups may run at the same time. Pure. */
+
+import type { ModelConfig } from '../compute/model/config.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import type { ModelConfig } from '../model/config.ts';
 import { KvCache } from './kv-cache.ts';
 
 /**

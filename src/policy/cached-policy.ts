@@ -23,17 +23,17 @@
  * @see Yu et al. 2022 (Orca, iteration-level batching), https://www.usenix.org/conference/osdi22/presentation/yu
  */
 
+import type { Engine, HostTensor, Program } from '../compute/engine/engine.ts';
+import { headSize, type ModelConfig } from '../compute/model/config.ts';
+import { actionFeeds, MentionBook, promptFeeds } from '../compute/model/feeds.ts';
+import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../compute/model/parameters.ts';
+import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../compute/model/programs.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { largestOf } from '../core/extremes.ts';
-import type { Engine, HostTensor, Program } from '../engine/engine.ts';
-import { headSize, type ModelConfig } from '../model/config.ts';
-import { actionFeeds, MentionBook, promptFeeds } from '../model/feeds.ts';
-import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
-import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../model/programs.ts';
-import type { Codec } from '../reading/codec.ts';
-import { advanceTranscript } from '../reading/follow.ts';
-import { ReceivedTranscript } from '../reading/outside.ts';
-import type { Transcript } from '../reading/transcript.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { ReceivedTranscript } from '../text/reading/received-transcript.ts';
+import { advanceTranscript } from '../text/reading/replay-turns.ts';
+import type { Transcript } from '../text/reading/transcript.ts';
 import { choose, type Scored, sample } from './decide.ts';
 import { decisionFeeds, feedCandidates, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';

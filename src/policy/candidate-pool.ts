@@ -3,8 +3,8 @@
  * [G, I·M, d] of the I different lists of places of the prompt that mention them. C and I are capacities that grow by
  * regrowing the pool.
  */
-import { MAX_MENTIONS } from '../reading/transcript.ts';
-import { growPool, MASKED, roundUp } from './regrow.ts';
+import { MAX_MENTIONS } from '../text/reading/transcript.ts';
+import { growPool, MASKED, roundUp } from './grow-pool.ts';
 
 /** Step of both capacities: shapes repeat from call to call. */
 const STEP = 8;

@@ -4,8 +4,8 @@
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
-import { nextInTrie } from '../reading/action-trie.ts';
-import type { Codec } from '../reading/codec.ts';
+import { nextInTrie } from '../text/reading/action-trie.ts';
+import type { Codec } from '../text/reading/codec.ts';
 import type { MemberState } from './episode-state.ts';
 import type { Acted, ActRequest } from './policy.ts';
 import { drawFrom, likeliestOf } from './sampling.ts';

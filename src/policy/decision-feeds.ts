@@ -5,10 +5,10 @@
  * longest past, the new ones included. Linear layers run over the N packed rows; attention over the padded [G, K, T], which
  * `episodes.index` fills (−1 is padding) and `episodes.inverse` reads back.
  */
-import type { HostTensor } from '../engine/engine.ts';
-import { headSize, type ModelConfig } from '../model/config.ts';
-import { f32, i32, PAD, steps } from '../model/feeds.ts';
-import { MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
+import type { HostTensor } from '../compute/engine/engine.ts';
+import { headSize, type ModelConfig } from '../compute/model/config.ts';
+import { f32, i32, PAD, steps } from '../compute/model/feeds.ts';
+import { MAX_MENTIONS, type Prompt } from '../text/reading/transcript.ts';
 import type { CandidatePool } from './candidate-pool.ts';
 import type { MemberState } from './episode-state.ts';
 import type { KvCache } from './kv-cache.ts';

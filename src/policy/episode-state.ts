@@ -1,7 +1,8 @@
 /** Cache state of running episodes: one prompt per group, one past per member after it. */
+
+import { MentionBook } from '../compute/model/feeds.ts';
 import type { Rng } from '../core/rng.ts';
-import { MentionBook } from '../model/feeds.ts';
-import type { Candidate, Prompt, Transcript } from '../reading/transcript.ts';
+import type { Candidate, Prompt, Transcript } from '../text/reading/transcript.ts';
 import type { KvCache } from './kv-cache.ts';
 import type { ActRequest } from './policy.ts';
 

@@ -14,10 +14,10 @@
  * The price of one allocation per pool is that a longer episode widens every row. Capacities fall back when the cache runs
  * empty, so a single long episode does not stay expensive for the rest of the run.
  */
-import type { ModelConfig } from '../model/config.ts';
-import { headSize } from '../model/config.ts';
+import type { ModelConfig } from '../compute/model/config.ts';
+import { headSize } from '../compute/model/config.ts';
 import { CandidatePool } from './candidate-pool.ts';
-import { growPool, MASKED, roundUp } from './regrow.ts';
+import { growPool, MASKED, roundUp } from './grow-pool.ts';
 
 /**
  * Steps of the capacities, which are multiples of these: pools do not grow with every token, and shapes repeat from

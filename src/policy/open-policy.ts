@@ -1,20 +1,17 @@
 /** Opens policies from their specifications: one table entry a kind, which maps it to its class. */
+
+import type { EngineOptions } from '../compute/engine/engine.ts';
+import { openEngine } from '../compute/engine/open.ts';
+import { timeEngine } from '../compute/engine/timed.ts';
+import type { ModelConfig } from '../compute/model/config.ts';
+import type { ParamSet } from '../compute/model/parameters.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
-import type { EngineOptions } from '../engine/engine.ts';
-import { openEngine } from '../engine/open.ts';
-import { timeEngine } from '../engine/timed.ts';
-import type { ModelConfig } from '../model/config.ts';
-import type { ParamSet } from '../model/parameters.ts';
-import { type ChatCodecSpec, openChatCodec } from '../reading/chat-codec.ts';
-import { codecOf } from '../reading/codec-of.ts';
-import {
-  type GenerationClient,
-  type GenerationOptions,
-  openGenerationClient,
-} from '../remote/generation/generation-client.ts';
+import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
+import { codecOf } from '../text/reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
+import { type GenerationClient, type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
 import {

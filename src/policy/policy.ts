@@ -3,11 +3,11 @@
  * is out after one call; a run of tokens takes one call per token, and other turns join and leave between calls.
  */
 
+import type { ParamSet } from '../compute/model/parameters.ts';
 import type { MaybePromise } from '../core/env.ts';
 import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
-import type { ParamSet } from '../model/parameters.ts';
-import type { NextTurn } from '../reading/follow.ts';
-import type { RenderedPrompt } from '../reading/outside.ts';
+import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
+import type { NextTurn } from '../text/reading/replay-turns.ts';
 import type { ServedAdapter } from './served-adapters.ts';
 
 /** Prompt that a client rendered itself, in place of an observation; nothing is remembered of it. */

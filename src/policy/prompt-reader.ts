@@ -8,9 +8,9 @@
  *
  * @see Agrawal et al. 2023 (Sarathi, chunked prefills), https://arxiv.org/abs/2308.16369
  */
-import type { HostTensor, Program } from '../engine/engine.ts';
-import { headSize, type ModelConfig } from '../model/config.ts';
-import { f32 } from '../model/feeds.ts';
+import type { HostTensor, Program } from '../compute/engine/engine.ts';
+import { headSize, type ModelConfig } from '../compute/model/config.ts';
+import { f32 } from '../compute/model/feeds.ts';
 import { decisionFeeds, keepPast, type Reading } from './decision-feeds.ts';
 import type { GroupState } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';

@@ -1,5 +1,5 @@
 /** Memory that turns hold while they wait for a decision, for bounds in bytes. An estimate from above for plain ones. */
-import type { RenderedPrompt } from '../reading/outside.ts';
+import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
 import type { ActRequest } from './policy.ts';
 
 /** Bytes of a turn with its fields: no request is smaller. */

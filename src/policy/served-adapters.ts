@@ -11,12 +11,12 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { LoraConfig, ModelConfig } from '../compute/model/config.ts';
+import { checkParams, type ParamSet } from '../compute/model/parameters.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
-import type { LoraConfig, ModelConfig } from '../model/config.ts';
-import { checkParams, type ParamSet } from '../model/parameters.ts';
-import { ADAPTER_WEIGHTS, writeAdapter } from '../pretrained/adapter.ts';
-import { makeFolder } from '../record/atomic-file.ts';
-import type { GenerationClient } from '../remote/generation/generation-client.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
+import type { GenerationClient } from './generation/generation-client.ts';
+import { ADAPTER_WEIGHTS, writeAdapter } from './pretrained/adapter.ts';
 
 /** Version of the weights that the server can sample under. */
 export interface ServedAdapter {

@@ -8,14 +8,15 @@
  * meanwhile, or forgotten and opened anew under the same number: it counts only while its member is the same object and has
  * not been asked again.
  */
+
+import type { ParamSet } from '../compute/model/parameters.ts';
 import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Decision, ModelResponse } from '../core/trajectory.ts';
-import type { ParamSet } from '../model/parameters.ts';
-import type { Codec } from '../reading/codec.ts';
-import { advanceTranscript } from '../reading/follow.ts';
-import type { Transcript } from '../reading/transcript.ts';
-import type { GenerationClient } from '../remote/generation/generation-client.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { advanceTranscript } from '../text/reading/replay-turns.ts';
+import type { Transcript } from '../text/reading/transcript.ts';
+import type { GenerationClient } from './generation/generation-client.ts';
 import { type Acted, type ActRequest, formatTooLong, type Policy, type Unanswered } from './policy.ts';
 import { type Adapters, pause, type ServedAdapter, type ServerRetries } from './served-adapters.ts';
 

@@ -1,20 +1,20 @@
 /** Model, weights and identity of a pretrained model's policy, from a configuration and a model folder. */
 import { join, resolve } from 'node:path';
+import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../compute/model/config.ts';
+import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../compute/model/parameters.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
-import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../model/config.ts';
-import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../model/parameters.ts';
-import { readAdapter } from '../pretrained/adapter.ts';
-import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from '../pretrained/folder.ts';
-import { freezeAs } from '../pretrained/quantize.ts';
-import { readWeight } from '../pretrained/shards.ts';
-import type { ChatCodecSpec } from '../reading/chat-codec.ts';
-import type { Codec } from '../reading/codec.ts';
-import { codecOf } from '../reading/codec-of.ts';
-import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import { type Identity, runStateOf } from '../record/run-state.ts';
+import { type Identity, runStateOf } from '../learning/learner/run-state.ts';
+import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { codecOf } from '../text/reading/codec-of.ts';
+import { readAdapter } from './pretrained/adapter.ts';
+import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
+import { freezeAs } from './pretrained/quantize.ts';
+import { readWeight } from './pretrained/shards.ts';
 import type { PolicySetup } from './setup.ts';
 
 /**

@@ -1,17 +1,18 @@
 /** Model, weights and identity of a policy, from a configuration and a world. */
+
+import { checkModelConfig, type ModelConfig, smallModel } from '../compute/model/config.ts';
+import { initialParams, type ParamSet } from '../compute/model/parameters.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
-import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
-import { initialParams, type ParamSet } from '../model/parameters.ts';
-import type { ChatCodecSpec } from '../reading/chat-codec.ts';
-import type { Codec } from '../reading/codec.ts';
-import { codecOf } from '../reading/codec-of.ts';
-import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import { type Identity, type RunState, runStateOf } from '../record/run-state.ts';
+import { type Identity, type RunState, runStateOf } from '../learning/learner/run-state.ts';
+import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { codecOf } from '../text/reading/codec-of.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
 /** Setup of a policy that is not opened yet: its facts and weights alone. */

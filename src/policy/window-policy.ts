@@ -6,15 +6,16 @@
  * Decides exactly as `CachedPolicy` does through the same codec (a test compares them), in about half the time: one program
  * instead of three, and no keys and values carried out of the engine that nothing would read again.
  */
+
+import type { Engine, HostTensor, Program } from '../compute/engine/engine.ts';
+import type { ModelConfig } from '../compute/model/config.ts';
+import { type Window, windowFeeds } from '../compute/model/feeds.ts';
+import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../compute/model/parameters.ts';
+import { windowGraph } from '../compute/model/programs.ts';
 import type { Decision } from '../core/trajectory.ts';
-import type { Engine, HostTensor, Program } from '../engine/engine.ts';
-import type { ModelConfig } from '../model/config.ts';
-import { type Window, windowFeeds } from '../model/feeds.ts';
-import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
-import { windowGraph } from '../model/programs.ts';
-import type { Codec } from '../reading/codec.ts';
-import { advanceTranscript } from '../reading/follow.ts';
-import type { Transcript } from '../reading/transcript.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { advanceTranscript } from '../text/reading/replay-turns.ts';
+import type { Transcript } from '../text/reading/transcript.ts';
 import { drawOf } from './decide.ts';
 import { type Acted, type ActRequest, formatTooLong, nothingListed, type Policy, type Unanswered } from './policy.ts';
 import { drawFrom, likeliestOf } from './sampling.ts';

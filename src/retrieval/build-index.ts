@@ -10,8 +10,8 @@ import {
 } from 'node:fs'; // biome-ignore format: a list
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
-import { makeFolder } from '../record/atomic-file.ts';
-import { excerpt } from '../remote/http-client.ts';
+import { excerpt } from '../http/http-client.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
 import { readLines, readPassage } from './corpus.ts';

@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { messageOf, UserError } from '../core/errors.ts';
-import { excerpt } from '../remote/http-client.ts';
+import { excerpt } from '../http/http-client.ts';
 
 /** Passage as it is searched and answered with. */
 export interface Passage {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
-import { makeFolder } from '../record/atomic-file.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
 import type { Hit } from './retriever.ts';
 
 export class RecordedResults {

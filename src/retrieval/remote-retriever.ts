@@ -10,9 +10,9 @@ import type { Clock } from '../core/clock.ts';
 import { systemClock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
-import { attempt } from '../remote/attempts.ts';
-import { excerpt, HttpClient } from '../remote/http-client.ts';
-import { RemoteError } from '../remote/retry.ts';
+import { attempt } from '../http/attempts.ts';
+import { excerpt, HttpClient } from '../http/http-client.ts';
+import { RemoteError } from '../http/retry.ts';
 import type { RecordedResults } from './recorded-results.ts';
 import type { Hit, Retriever } from './retriever.ts';
 

@@ -1,6 +1,6 @@
 import type { Run } from '../../actors/tree.ts';
 import type { ActorLine } from '../console/state.ts';
-import type { RunStatus } from '../record/run-status.ts';
+import type { RunStatus } from '../metrics/run-status.ts';
 
 /** Lines of the actors, with the env hosts as one line beside them. */
 export function actorLines(run: Run, status: RunStatus | undefined, threads: number): ActorLine[] {

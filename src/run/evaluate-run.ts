@@ -6,8 +6,8 @@ import type { Env } from '../core/env.ts';
 import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { listEvaluatedTasks } from '../evaluation/tasks.ts';
+import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
 
 /**

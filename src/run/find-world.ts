@@ -144,7 +144,7 @@ function agentGymUrl({ world }: EnvOptions): URL {
       `agentgym: options.world: say which world the server has: ${known}, or the path of a module`,
     );
   }
-  const url = new URL('../remote/env/agentgym.js', import.meta.url);
+  const url = new URL('../world/remote/agentgym.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
   return url;
 }

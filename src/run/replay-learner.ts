@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { replayLearner } from '../../actors/tree.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
-import { listCheckpoints, loadCheckpoint } from '../record/checkpoint.ts';
+import { listCheckpoints, loadCheckpoint } from '../storage/checkpoint.ts';
 import { worldUrl } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
 

@@ -6,12 +6,12 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
-import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { listEvaluatedTasks } from '../evaluation/tasks.ts';
-import { mendTrace } from '../record/trace.ts';
-import { tracePaths } from '../record/trace-files.ts';
-import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
-import { firstIssue } from '../record/trajectory-schema.ts';
+import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
+import { mendTrace } from '../storage/trace.ts';
+import { tracePaths } from '../storage/trace-files.ts';
+import { type StoredEpisode, TraceStore } from '../storage/trace-store.ts';
+import { firstIssue } from '../storage/trajectory-schema.ts';
 
 /** Plan of a rollout, `rollout.json` of its folder. */
 export interface RolloutPlan {

@@ -5,8 +5,8 @@ import type { RunConsole } from '../console/console.ts';
 import type { Progress } from '../console/state.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { Trajectory } from '../core/trajectory.ts';
-import { type GroupFacts, groupFacts, summarizeConsumed } from '../record/group-facts.ts';
-import { earlierRows, type RowBefore, rolloutRow } from '../record/update-row.ts';
+import { type GroupFacts, groupFacts, summarizeConsumed } from '../metrics/group-facts.ts';
+import { earlierRows, type RowBefore, rolloutRow } from '../metrics/update-row.ts';
 
 /** Milliseconds between looks at the run, and from row to row of metrics where episodes have finished. */
 const LOOK_MS = 250;

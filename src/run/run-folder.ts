@@ -6,7 +6,7 @@ import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { makeFolder } from '../record/atomic-file.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
 import { envOfRun, locateEnv, pinEnv } from './find-world.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';

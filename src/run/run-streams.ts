@@ -2,7 +2,7 @@
 import type { EnvEvent } from '../../actors/env/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { Trajectory } from '../core/trajectory.ts';
-import type { MetricsRow } from '../record/metric-table.ts';
+import type { MetricsRow } from '../metrics/metric-table.ts';
 import { LiveStream } from './live-stream.ts';
 
 /** Finished episode: its trajectory, and its purpose (training, or which evaluation). */

@@ -2,14 +2,14 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
+import { chooseEngine } from '../compute/engine/open.ts';
 import { UserError } from '../core/errors.ts';
 import { readSecret } from '../core/secrets.ts';
-import { chooseEngine } from '../engine/open.ts';
+import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { setUpPolicy } from '../policy/setup.ts';
-import { worldPrompt } from '../prompts/world-prompt.ts';
-import { loadNewestOf } from '../record/run-checkpoint.ts';
 import { workerUrl } from '../runtime/thread.ts';
 import { servePolicy } from '../serve/policy-server.ts';
+import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { findWorld, moduleChange } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
 

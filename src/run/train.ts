@@ -12,26 +12,26 @@ import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
 import { ClusterMonitor } from '../cluster/cluster-monitor.ts';
 import type { Credentials } from '../cluster/credentials.ts';
+import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
-import { chooseEngine } from '../engine/open.ts';
-import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { listEvaluatedTasks } from '../evaluation/tasks.ts';
-import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import type { MetricsRow } from '../record/metric-table.ts';
-import { loadNewestOf } from '../record/run-checkpoint.ts';
-import type { RunStatus } from '../record/run-status.ts';
-import { openSinks } from '../record/sinks/open.ts';
-import type { MetricSink } from '../record/sinks/sink.ts';
+import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
+import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
+import type { MetricsRow } from '../metrics/metric-table.ts';
+import type { RunStatus } from '../metrics/run-status.ts';
+import { openSinks } from '../metrics/sinks/open.ts';
+import type { MetricSink } from '../metrics/sinks/sink.ts';
+import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
+import { OrderRecorder, type RecordedOrder, readOrder } from '../storage/order-file.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
 import { envLabel, locateEnv, worldUrl } from './find-world.ts';
-import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
+import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { acquireRunLock, releaseRunLock } from './started-mark.ts';
 
 /** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {

@@ -1,6 +1,6 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
 import type { World } from '../core/world.ts';
-import { codecOf } from '../reading/codec-of.ts';
+import { codecOf } from '../text/reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
 import { findWorld, isModulePath } from './find-world.ts';

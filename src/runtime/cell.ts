@@ -7,7 +7,7 @@ import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './a
 import type { Runnable } from './dispatcher.ts';
 import { type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
-import { PendingAsks } from './owed.ts';
+import { PendingAsks } from './pending-asks.ts';
 import type { SystemPort } from './port.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';

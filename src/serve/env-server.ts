@@ -7,12 +7,6 @@ import { WebSocketServer } from 'ws';
 import type { Clock } from '../core/clock.ts';
 import type { Env } from '../core/env.ts';
 import type { World } from '../core/world.ts';
-import { instructions } from '../prompts/conversation.ts';
-import { FORMATS } from '../prompts/formats.ts';
-import { worldPrompt } from '../prompts/world-prompt.ts';
-import { AgentGymProtocol } from './agentgym/protocol.ts';
-import type { SessionLimits } from './agentgym/sessions.ts';
-import type { Episodes } from './episodes.ts';
 import {
   type HttpAnswer,
   type HttpRequest,
@@ -21,9 +15,15 @@ import {
   type ListenOptions,
   listen,
   type UpgradeHandler,
-} from './http-server.ts';
-import { metricsAnswer } from './metrics.ts';
+} from '../http/http-server.ts';
+import { instructions } from '../text/prompts/conversation.ts';
+import { FORMATS } from '../text/prompts/formats.ts';
+import { worldPrompt } from '../text/prompts/world-prompt.ts';
+import { AgentGymProtocol } from './agentgym/protocol.ts';
+import type { SessionLimits } from './agentgym/sessions.ts';
+import type { Episodes } from './episodes.ts';
 import { OpenEnvProtocol } from './openenv.ts';
+import { metricsAnswer } from './server-metrics.ts';
 import { problem, UniformProtocol } from './uniform.ts';
 
 /** Served world. */

@@ -1,7 +1,7 @@
 /** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices told apart. Pure. */
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
-import type { Codec } from '../reading/codec.ts';
+import type { Codec } from '../text/reading/codec.ts';
 import { choicesOfSchema } from './schema-choices.ts';
 
 /** Refusal of a request, told in OpenAI's error form. */

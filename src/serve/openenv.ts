@@ -17,9 +17,9 @@ import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
+import { type HttpAnswer, type HttpRequest, json, SEND_MS } from '../http/http-server.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { EpisodeAnswer, Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
 import { type InstructedEnv, problem } from './uniform.ts';
 
 /** Messages that a client may send ahead of their answers. */

@@ -13,10 +13,10 @@
 
 import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { Message } from '../prompts/conversation.ts';
-import { FORMATS } from '../prompts/formats.ts';
-import type { Codec } from '../reading/codec.ts';
-import { type RenderedPrompt, renderPrompt } from '../reading/outside.ts';
+import type { Message } from '../text/prompts/conversation.ts';
+import { FORMATS } from '../text/prompts/formats.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import { type RenderedPrompt, renderPrompt } from '../text/reading/received-transcript.ts';
 import { RefusedRequest } from './openai-requests.ts';
 
 /** Extension of a token prompt: what the codec knows of it beside the ids. */

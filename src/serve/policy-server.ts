@@ -12,16 +12,22 @@ import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
+import type { DecoderKind } from '../compute/model/programs.ts';
 import { messageOf } from '../core/errors.ts';
 import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { DecoderKind } from '../model/programs.ts';
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  type HttpServer,
+  json,
+  type ListenOptions,
+  listen,
+} from '../http/http-server.ts';
 import type { Acted } from '../policy/policy.ts';
-import type { Codec } from '../reading/codec.ts';
-import type { RenderedPrompt } from '../reading/outside.ts';
+import type { Codec } from '../text/reading/codec.ts';
+import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
 import type { Decisions } from './decisions.ts';
-import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
-import { metricsAnswer } from './metrics.ts';
 import {
   type Answered,
   type AnswerHead,
@@ -42,6 +48,7 @@ import {
   refuseLong,
 } from './openai-requests.ts';
 import { actionIn, readConversation, readText, readTokens } from './policy-prompts.ts';
+import { metricsAnswer } from './server-metrics.ts';
 
 export interface ServedModelOptions {
   /** Name of the model in the API. */

@@ -20,9 +20,9 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../http/http-server.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, json } from './http-server.ts';
 
 /** Session over HTTP. */
 interface Session {

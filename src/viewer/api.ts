@@ -1,8 +1,8 @@
 /** API of the viewer's page: types of requests and answers, shared by server and page. */
 import type { Drawing } from '../core/draw.ts';
-import type { Estimated } from '../evaluation/intervals.ts';
-import type { RecordedMessage } from '../prompts/conversation.ts';
-import type { TraceLine } from '../record/trace.ts';
+import type { Estimated } from '../learning/evaluation/intervals.ts';
+import type { TraceLine } from '../storage/trace.ts';
+import type { RecordedMessage } from '../text/prompts/conversation.ts';
 
 /** Run as the page lists it. */
 export interface RunInfo {

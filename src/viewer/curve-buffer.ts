@@ -1,6 +1,6 @@
 /** Curve buffer: rows of metrics as curves of bounded length; past it, neighbouring points are averaged into one. */
-import type { MetricsRow } from '../record/metric-table.ts';
-import { points } from '../record/metrics.ts';
+import type { MetricsRow } from '../metrics/metric-table.ts';
+import { points } from '../metrics/metrics.ts';
 import type { Curves } from './api.ts';
 
 /** Last-value series, positions and counters: of two points that become one, the later counts. */

@@ -13,7 +13,7 @@ import { STYLE } from './style.ts';
 /** Modules of ours, in the order in which they are joined: each uses only names of itself and those before. */
 const MODULES = [
   '../core/extremes',
-  '../record/metric-table',
+  '../metrics/metric-table',
   'query',
   'search',
   'client/dom',

@@ -7,10 +7,10 @@ import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { countFailed, countUnaccounted } from '../../src/core/failure.ts';
 import { oldestVersion } from '../../src/core/trajectory.ts';
-import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
-import { readTrace, type TraceLine } from '../../src/record/trace.ts';
-import { tracePaths } from '../../src/record/trace-files.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { loadNewest } from '../../src/storage/checkpoint.ts';
+import { readTrace, type TraceLine } from '../../src/storage/trace.ts';
+import { tracePaths } from '../../src/storage/trace-files.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folders: string[] = [];

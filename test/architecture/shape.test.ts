@@ -35,12 +35,12 @@ const SPREAD: Readonly<Record<string, string>> = {
   'envs/webarena/page.ts row': 'eight links',
   'envs/webarena/session.ts this.#driver.click': 'a point',
   'envs/webarena/session.ts this.#driver.hover': 'a point',
-  'src/conformance/script.ts String.fromCharCode': 'at most 60 letters',
+  'src/world/conformance/script.ts String.fromCharCode': 'at most 60 letters',
   'src/core/rng.ts seedFrom': 'four words of a state',
-  'src/model/attention.ts times': 'axes of a tensor',
-  'src/tensor/ops/elementwise.ts requireDType': 'types that an operation takes',
-  'src/tensor/ops/layout.ts plus': 'operands of an operation of ours',
-  'src/tensor/shape.ts times': 'axes of a tensor',
+  'src/compute/model/attention.ts times': 'axes of a tensor',
+  'src/compute/tensor/ops/elementwise.ts requireDType': 'types that an operation takes',
+  'src/compute/tensor/ops/layout.ts plus': 'operands of an operation of ours',
+  'src/compute/tensor/shape.ts times': 'axes of a tensor',
   'src/viewer/client/charts.ts item.firstElementChild!.classList.add': 'one class or none',
 };
 /** Pages of our own sites, which hold what we put on them: a few dozen entries each. */

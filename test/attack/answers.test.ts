@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import { prompt as textcraft } from '../../envs/textcraft/prompt.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { WorldPrompt } from '../../src/core/prompt.ts';
-import { FORMATS } from '../../src/prompts/formats.ts';
-import { parseBody, readSglang, readVllm } from '../../src/remote/generation/generation-client.ts';
-import { parseAnswer } from '../../src/remote/http-client.ts';
-import { readCompletion } from '../../src/remote/policy/openai-client.ts';
-import { RemoteError } from '../../src/remote/retry.ts';
+import { parseAnswer } from '../../src/http/http-client.ts';
+import { RemoteError } from '../../src/http/retry.ts';
+import { parseBody, readSglang, readVllm } from '../../src/policy/generation/generation-client.ts';
+import { readCompletion } from '../../src/policy/remote/openai-client.ts';
+import { FORMATS } from '../../src/text/prompts/formats.ts';
 import { amount, campaign, tell } from './campaign.ts';
 import { type Json, mutatedJson, mutatedText } from './mutations.ts';
 

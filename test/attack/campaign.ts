@@ -4,9 +4,9 @@
  * it; `LONGPLAY_ATTACK_SHARE` says how much of the whole is run.
  */
 import { expect } from 'vitest';
-import { bytesInUse } from '../../src/conformance/measure.ts';
 import { isUserMistake, LongplayError, messageOf } from '../../src/core/errors.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
+import { bytesInUse } from '../../src/world/conformance/measure.ts';
 
 export const LONG = process.env.LONGPLAY_LONG === '1';
 const SHARE = Number(process.env.LONGPLAY_ATTACK_SHARE ?? (LONG ? 1 : 0.001));

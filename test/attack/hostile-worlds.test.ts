@@ -15,8 +15,8 @@ import { countUnaccounted, type Failure } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
-import { readJournal } from '../../src/record/journal.ts';
-import { recheck } from '../../src/record/recheck.ts';
+import { readJournal } from '../../src/storage/journal.ts';
+import { recheck } from '../../src/storage/recheck.ts';
 import {
   createEnv,
   type HostileFault,

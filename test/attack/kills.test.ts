@@ -14,10 +14,10 @@ import { stringify } from 'yaml';
 import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
-import { listCheckpoints } from '../../src/record/checkpoint.ts';
-import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
-import { TraceStore } from '../../src/record/trace-store.ts';
+import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { listCheckpoints } from '../../src/storage/checkpoint.ts';
+import { TraceStore } from '../../src/storage/trace-store.ts';
 import { smallConfig } from '../support/small-run.ts';
 import { amount, rngOf, tell } from './campaign.ts';
 

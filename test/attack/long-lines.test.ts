@@ -64,9 +64,9 @@ it('is told in one line or passed over, and costs no more memory than the longes
   timeout: 120_000,
 }, () => {
   const modules = {
-    TraceStore: 'src/record/trace-store.js',
-    cutMetrics: 'src/record/metrics-file.js',
-    readJournal: 'src/record/journal.js',
+    TraceStore: 'src/storage/trace-store.js',
+    cutMetrics: 'src/metrics/metrics-file.js',
+    readJournal: 'src/storage/journal.js',
     RunSource: 'src/viewer/run-source.js',
     readLines: 'src/retrieval/corpus.js',
     fileQuestions: 'envs/searchqa/data-files.js',

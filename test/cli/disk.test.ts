@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { listCheckpoints } from '../../src/record/checkpoint.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 

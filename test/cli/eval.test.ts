@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEnv } from '../../envs/textcraft/index.ts';
-import { listEvaluatedTasks } from '../../src/evaluation/tasks.ts';
+import { listEvaluatedTasks } from '../../src/learning/evaluation/tasks.ts';
 import { listFinishedEpisodes } from '../../src/run/rollout-plan.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { listCheckpoints } from '../../src/record/checkpoint.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));

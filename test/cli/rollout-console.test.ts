@@ -6,7 +6,7 @@ import { Subject } from 'rxjs';
 import { expect, it } from 'vitest';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { ActorLine, Progress } from '../../src/console/state.ts';
-import { type MetricsRow, metricTable } from '../../src/record/metric-table.ts';
+import { type MetricsRow, metricTable } from '../../src/metrics/metric-table.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { checkClusterRun } from '../../actors/cluster-run.ts';
 import { MAX_WEIGHTS_BYTES } from '../../src/cluster/broker.ts';
-import { weightSpecs } from '../../src/model/parameters.ts';
+import { weightSpecs } from '../../src/compute/model/parameters.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { localUrl } from '../../src/runtime/thread.ts';

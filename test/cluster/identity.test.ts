@@ -6,7 +6,7 @@ import { clusterIdentity } from '../../actors/cluster-run.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { type Announcement, checkIdentity, encodeAnnouncement } from '../../src/cluster/identity.ts';
 import { connectNats } from '../../src/cluster/nats/connect.ts';
-import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
+import { digestOf, encodeWeights } from '../../src/learning/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import { type NatsServer, noServer, startNats } from '../support/nats-server.ts';

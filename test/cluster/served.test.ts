@@ -7,7 +7,7 @@ import { decodeAnnouncement } from '../../src/cluster/identity.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
-import { openModel } from '../../src/pretrained/folder.ts';
+import { openModel } from '../../src/policy/pretrained/folder.ts';
 import { FakeGenerationServer } from '../support/fake-generation-server.ts';
 import { withSmallCluster } from '../support/small-cluster.ts';
 import { temporaryFolder } from '../support/small-run.ts';

@@ -12,12 +12,12 @@ import { openConsole } from '../../src/console/console.ts';
 import { advise, warnings } from '../../src/console/diagnose.ts';
 import { frame } from '../../src/console/frame.ts';
 import { plainLine } from '../../src/console/plain.ts';
-import { printable } from '../../src/console/printable.ts';
 import { type ConsoleState, reduce, startState } from '../../src/console/state.ts';
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { cut, lineWidth, render, span, widthOf } from '../../src/console/text.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import { printable } from '../../src/core/printable.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { type Mood, scene, sceneConfig } from '../support/console-scene.ts';
 

@@ -2,10 +2,10 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { printable, printableJson, printableLines, shorten } from '../../src/console/printable.ts';
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { span } from '../../src/console/text.ts';
 import { messageOf } from '../../src/core/errors.ts';
+import { printable, printableJson, printableLines, shorten } from '../../src/core/printable.ts';
 import { readSecret, redact } from '../../src/core/secrets.ts';
 
 /** Everything a terminal would obey or hide: C0, DEL, C1, bidi, zero width, tags, lone surrogates, separators. */

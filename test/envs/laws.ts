@@ -1,8 +1,8 @@
-/** Declares a test for each law of `src/conformance`: a family's test file calls it once, with texts of its own world. */
+/** Declares a test for each law of `src/world/conformance`: a family's test file calls it once, with texts of its own world. */
 import { describe, expect, it } from 'vitest';
-import { checkLaw, formatBroken } from '../../src/conformance/check.ts';
-import { laws, type Subject } from '../../src/conformance/laws.ts';
-import { measureLeak } from '../../src/conformance/measure.ts';
+import { checkLaw, formatBroken } from '../../src/world/conformance/check.ts';
+import { laws, type Subject } from '../../src/world/conformance/laws.ts';
+import { measureLeak } from '../../src/world/conformance/measure.ts';
 
 /** Ten times as much of everything. */
 const long = process.env.LONGPLAY_LONG === '1';

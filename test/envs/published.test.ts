@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import * as babyai from '../../envs/babyai/index.ts';
 import * as textcraft from '../../envs/textcraft/index.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
-import { convertAgentTraj, type Demonstration } from '../../src/offline/demonstrations.ts';
-import { playAgain } from '../../src/offline/published.ts';
+import { convertAgentTraj, type Demonstration } from '../../src/run/offline/demonstrations.ts';
+import { playAgain } from '../../src/run/offline/published.ts';
 import { type PublishedItem, publishedItem, reply } from '../support/published-episodes.ts';
 
 type World = typeof textcraft | typeof babyai;

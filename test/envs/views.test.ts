@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
-import type { Transcript } from '../../src/reading/transcript.ts';
-import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
+import type { Transcript } from '../../src/text/reading/transcript.ts';
+import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { loadWorld, openWorld } from '../../src/world/open-world.ts';
 
 /** What the local policy reads of each world is made of whole words: a text spelt in bytes would cost several times more. */

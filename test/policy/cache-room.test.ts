@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { smallModel } from '../../src/compute/model/config.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
-import { smallModel } from '../../src/model/config.ts';
 import { fitCache } from '../../src/policy/cache-room.ts';
 import { KvCache } from '../../src/policy/kv-cache.ts';
 

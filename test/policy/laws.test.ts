@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as babyai from '../../envs/babyai/index.ts';
 import * as textcraft from '../../envs/textcraft/index.ts';
+import type { Engine } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import { smallModel } from '../../src/compute/model/config.ts';
+import { initialParams } from '../../src/compute/model/parameters.ts';
+import type { DecoderKind } from '../../src/compute/model/programs.ts';
 import type { View } from '../../src/core/view.ts';
-import type { Engine } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import { smallModel } from '../../src/model/config.ts';
-import { initialParams } from '../../src/model/parameters.ts';
-import type { DecoderKind } from '../../src/model/programs.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
-import type { Codec } from '../../src/reading/codec.ts';
-import { codecOf } from '../../src/reading/codec-of.ts';
+import type { Codec } from '../../src/text/reading/codec.ts';
+import { codecOf } from '../../src/text/reading/codec-of.ts';
 import { OverflowingCodec } from '../support/overflowing-codec.ts';
 import { type PolicySubject, policyLaws, testPolicyLaws } from './laws.ts';
 

@@ -1,11 +1,10 @@
 /** Laws of every policy, whatever computes it. `testPolicyLaws` holds a policy to all of them. */
 import { deepStrictEqual } from 'node:assert/strict';
 import { describe, it } from 'vitest';
+import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import type { Env, MaybePromise, Session } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
-
 import type { Decision } from '../../src/core/trajectory.ts';
-import type { ParamSet } from '../../src/model/parameters.ts';
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 
 /** Policy under test. */

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
-import { openModel } from '../../src/pretrained/folder.ts';
-import type { ChatCodecSpec } from '../../src/reading/chat-codec.ts';
+import { openModel } from '../../src/policy/pretrained/folder.ts';
+import type { ChatCodecSpec } from '../../src/text/reading/chat-codec.ts';
 import { FakeGenerationServer } from '../support/fake-generation-server.ts';
 import { inFolder, withToyRun } from '../support/toy-run.ts';
 

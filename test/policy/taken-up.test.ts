@@ -1,16 +1,16 @@
 /** An episode under new weights, and one taken up in the middle: both read what was, as it was. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Engine } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import { measure } from '../../src/learner/measure.ts';
-import { decisionsOf, trainUnits } from '../../src/learner/training-batch.ts';
-import { smallModel } from '../../src/model/config.ts';
-import { initialParams } from '../../src/model/parameters.ts';
-import type { DecoderKind } from '../../src/model/programs.ts';
-import { logprobsGraph } from '../../src/model/programs.ts';
+import type { Engine } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import { smallModel } from '../../src/compute/model/config.ts';
+import { initialParams } from '../../src/compute/model/parameters.ts';
+import type { DecoderKind } from '../../src/compute/model/programs.ts';
+import { logprobsGraph } from '../../src/compute/model/programs.ts';
+import { measure } from '../../src/learning/learner/measure.ts';
+import { decisionsOf, trainUnits } from '../../src/learning/learner/training-batch.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
-import { ViewCodec } from '../../src/reading/view-codec.ts';
+import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { view } from '../support/toy-worlds.ts';
 
 const codec = new ViewCodec(view);

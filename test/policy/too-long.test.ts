@@ -1,12 +1,12 @@
 /** An episode that has grown beyond what the model reads is refused alone; the others of its call are decided. */
 import { expect, it } from 'vitest';
-import { openEngine } from '../../src/engine/open.ts';
-import { smallModel } from '../../src/model/config.ts';
-import { initialParams } from '../../src/model/parameters.ts';
-import type { DecoderKind } from '../../src/model/programs.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import { smallModel } from '../../src/compute/model/config.ts';
+import { initialParams } from '../../src/compute/model/parameters.ts';
+import type { DecoderKind } from '../../src/compute/model/programs.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
-import { ViewCodec } from '../../src/reading/view-codec.ts';
+import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { view } from '../support/toy-worlds.ts';
 
 const codec = new ViewCodec(view);

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEnv, view } from '../../envs/babyai/index.ts';
+import type { Engine } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import { smallModel } from '../../src/compute/model/config.ts';
+import { initialParams } from '../../src/compute/model/parameters.ts';
 import type { Session } from '../../src/core/env.ts';
-import type { Engine } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import { smallModel } from '../../src/model/config.ts';
-import { initialParams } from '../../src/model/parameters.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
-import { ViewCodec } from '../../src/reading/view-codec.ts';
+import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 
 const env = createEnv();
 const codec = new ViewCodec(view);

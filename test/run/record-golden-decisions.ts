@@ -8,8 +8,8 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { traceLine } from '../../src/record/trace.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { traceLine } from '../../src/storage/trace.ts';
 import { firstDifference, type GoldenRecord, goldenRuns, play } from '../support/golden-runs.ts';
 
 const fixture = new URL('test/fixtures/golden-decisions.jsonl', packageRoot);

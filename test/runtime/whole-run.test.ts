@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
-import { listCheckpoints, loadNewest } from '../../src/record/checkpoint.ts';
-import { OrderRecorder, readOrder } from '../../src/run/order-file.ts';
+import { listCheckpoints, loadNewest } from '../../src/storage/checkpoint.ts';
+import { OrderRecorder, readOrder } from '../../src/storage/order-file.ts';
 import { smallRun } from '../support/whole-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';

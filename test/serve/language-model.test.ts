@@ -7,9 +7,9 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
-import { openText } from '../../src/pretrained/model-text.ts';
-import type { TraceLine } from '../../src/record/trace.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
+import type { TraceLine } from '../../src/storage/trace.ts';
+import { openText } from '../../src/text/templates/model-text.ts';
 import { playPlan } from '../support/play-plan.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 

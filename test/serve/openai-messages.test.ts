@@ -1,6 +1,5 @@
 /** OpenAI's requests as they are read, and its answers as they are written, without a server. */
 import { describe, expect, it } from 'vitest';
-import type { Codec } from '../../src/reading/codec.ts';
 import {
   type Answered,
   chatBody,
@@ -17,6 +16,7 @@ import {
   RefusedRequest,
   refuseLong,
 } from '../../src/serve/openai-requests.ts';
+import type { Codec } from '../../src/text/reading/codec.ts';
 
 const completion = (body: object) => parseRequest(completionRequest, JSON.stringify(body), () => {});
 const chat = (body: object) => parseRequest(chatRequest, JSON.stringify(body), () => {});

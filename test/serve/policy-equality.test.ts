@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { TraceLine } from '../../src/record/trace.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
+import type { TraceLine } from '../../src/storage/trace.ts';
 import { playPlan } from '../support/play-plan.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { agentgym, createOracle } from '../../envs/webarena/index.ts';
 import { drawTask, tasks } from '../../envs/webarena/tasks.ts';
 import type { TimeStep } from '../../src/core/env.ts';
-import { createEnv } from '../../src/remote/env/agentgym.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import type { EnvServer } from '../../src/serve/env-server.ts';
+import { createEnv } from '../../src/world/remote/agentgym.ts';
 
 let server: EnvServer;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /** Identity of the run of a chaos test: learner and workers have it in common. */
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../../src/cluster/identity.ts';
-import { smallModel } from '../../src/model/config.ts';
+import { smallModel } from '../../src/compute/model/config.ts';
 
 /** Milliseconds that a worker may be silent. */
 export const CHAOS_LEASE_MS = 1000;

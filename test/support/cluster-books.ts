@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
-import { groupsToStart } from '../../src/schedule/admission.ts';
+import { groupsToStart } from '../../src/learning/schedule/admission.ts';
 import { trajectory } from './trajectories.ts';
 
 /** Members of a group, groups of an update, and token ids. */

@@ -3,7 +3,7 @@ import { Subject } from 'rxjs';
 import { openConsole } from '../../src/console/console.ts';
 import { err, out } from '../../src/console/terminal.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { actors, type Mood, scene, sceneConfig } from './console-scene.ts';
 
 const clock = new SimulatedClock();

@@ -1,7 +1,7 @@
 /** A scripted run for the console: the same events, on a virtual clock, in fixtures and in a real terminal. */
 import type { ActorLine, ConsoleConfig, ConsoleEvent, Progress } from '../../src/console/state.ts';
 import { Rng } from '../../src/core/rng.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 
 export const sceneConfig: ConsoleConfig = {
   env: { id: 'textcraft' },

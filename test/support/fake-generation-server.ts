@@ -4,15 +4,15 @@
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Engine } from '../../src/engine/engine.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import type { LoraConfig, ModelConfig } from '../../src/model/config.ts';
-import { parameterSpecs } from '../../src/model/parameters.ts';
+import type { Engine } from '../../src/compute/engine/engine.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import type { LoraConfig, ModelConfig } from '../../src/compute/model/config.ts';
+import { parameterSpecs } from '../../src/compute/model/parameters.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
-import { readAdapter } from '../../src/pretrained/adapter.ts';
-import { freeze } from '../../src/pretrained/base.ts';
-import { openModel } from '../../src/pretrained/folder.ts';
-import { type ChatCodecSpec, openChatCodec } from '../../src/reading/chat-codec.ts';
+import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
+import { freeze } from '../../src/policy/pretrained/base.ts';
+import { openModel } from '../../src/policy/pretrained/folder.ts';
+import { type ChatCodecSpec, openChatCodec } from '../../src/text/reading/chat-codec.ts';
 
 /** Faults to come; each counts down. */
 export interface Faults {

@@ -15,9 +15,9 @@ import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import type { Accounting } from '../../src/core/failure.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
-import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
+import { loadNewest } from '../../src/storage/checkpoint.ts';
 
 /** A configuration whose decisions are kept. */
 export interface GoldenRun {

@@ -1,4 +1,4 @@
-import type { CheckpointContent } from '../../src/record/checkpoint.ts';
+import type { CheckpointContent } from '../../src/storage/checkpoint.ts';
 
 /** Content of which every byte depends on the update it belongs to, large enough to be written in several pieces. */
 export function checkpointOf(update: number): CheckpointContent {

@@ -2,8 +2,8 @@
  * Codec for tests whose context fills up, as a chat's does: transcripts grow until they are `limit` tokens long, and are
  * then rendered anew as a prompt of their own, which keeps the opening and the newest turn.
  */
-import type { Codec } from '../../src/reading/codec.ts';
-import type { Observed, Prompt, Transcript } from '../../src/reading/transcript.ts';
+import type { Codec } from '../../src/text/reading/codec.ts';
+import type { Observed, Prompt, Transcript } from '../../src/text/reading/transcript.ts';
 
 export class OverflowingCodec implements Codec {
   readonly id: string;

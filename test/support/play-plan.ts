@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { readTrace, type TraceLine } from '../../src/record/trace.ts';
-import { tracePaths } from '../../src/record/trace-files.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder, readRunConfig } from '../../src/run/run-folder.ts';
+import { readTrace, type TraceLine } from '../../src/storage/trace.ts';
+import { tracePaths } from '../../src/storage/trace-files.ts';
 
 /**
  * Plays a plan into a folder, and expects no notice that names a mishap.

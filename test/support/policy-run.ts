@@ -1,13 +1,13 @@
 /** A run folder with random weights, as a short training would leave it. */
 import { join } from 'node:path';
 import { loadRunConfig } from '../../src/config/load.ts';
+import { checkpointContent } from '../../src/learning/learner/run-state.ts';
 import { setUpPolicy } from '../../src/policy/setup.ts';
-import { worldPrompt } from '../../src/prompts/world-prompt.ts';
-import { saveCheckpoint } from '../../src/record/checkpoint.ts';
-import { checkpointContent } from '../../src/record/run-state.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
+import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
+import { worldPrompt } from '../../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../../src/world/open-world.ts';
 
 /**

@@ -14,10 +14,10 @@ import { parseChaos } from '../../src/chaos/spec.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 import { countUnaccounted, type Failure } from '../../src/core/failure.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { RunStatus } from '../../src/record/run-status.ts';
+import { create } from '../../src/learning/schedule/horizon-schedule.ts';
+import type { RunStatus } from '../../src/metrics/run-status.ts';
 import type { ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
-import { create } from '../../src/schedule/horizon-schedule.ts';
 
 type LearnerMessage = { readonly type: 'group'; readonly group: Group } | { readonly type: 'work' };
 

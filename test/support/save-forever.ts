@@ -3,7 +3,7 @@
  * save has returned. `node save-forever.js <dir> <first update>`
  */
 import { writeSync } from 'node:fs';
-import { saveCheckpoint } from '../../src/record/checkpoint.ts';
+import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
 import { checkpointOf } from './numbered-checkpoint.ts';
 
 const [dir, first] = process.argv.slice(2);

@@ -1,13 +1,13 @@
 /** Groups of a toy world as a rollout would have made them, with made-up behaviour log-probabilities and values. */
 
+import type { DecoderKind } from '../../src/compute/model/programs.ts';
 import type { EnvStep, Session } from '../../src/core/env.ts';
 import type { EpisodeEnd } from '../../src/core/horizon.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { Decision, Group, Trajectory, Turn } from '../../src/core/trajectory.ts';
-import type { DecoderKind } from '../../src/model/programs.ts';
-import type { Codec } from '../../src/reading/codec.ts';
-import type { Transcript } from '../../src/reading/transcript.ts';
+import type { Codec } from '../../src/text/reading/codec.ts';
+import type { Transcript } from '../../src/text/reading/transcript.ts';
 import { createEnv, type ToyWorld } from './toy-worlds.ts';
 
 export interface ToyGroupsOptions {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
 import { type RunConfig, type RunConfigInput, runConfigSchema } from '../../src/config/run-config.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import type { ToyWorld } from './toy-worlds.ts';
 
 const module = new URL('./toy-worlds.ts', import.meta.url);

@@ -7,7 +7,7 @@ import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
-import type { MetricsRow } from '../../src/record/metric-table.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 
 const yaml = new URL('./small-run.yaml', import.meta.url);
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { traceLine } from '../../src/record/trace.ts';
-import { TraceFiles } from '../../src/record/trace-files.ts';
+import { traceLine } from '../../src/storage/trace.ts';
+import { TraceFiles } from '../../src/storage/trace-files.ts';
 import type {
   Curves,
   EpisodePage,

@@ -1,7 +1,7 @@
 /** Electrical tasks: to power a component, and to find out whether something conducts. */
 import * as goals from '../goal-types.ts';
 import type { Goal } from '../goals.ts';
-import { BOOKS } from '../prints.ts';
+import { BOOKS } from '../pictures-and-books.ts';
 import { digits, placeBoxes, type Site, task } from './task.ts';
 import { LETTERS } from './thermometer.ts';
 

@@ -2,10 +2,10 @@
  * Command `longplay check-env`: checks a world against the laws, measures its costs and the success of simple agents.
  */
 import type { Command } from 'commander';
-import { reportLines } from '../../conformance/report.ts';
-import { checkWatched } from '../../conformance/watch.ts';
 import { out } from '../../console/terminal.ts';
 import { worldUrl } from '../../run/find-world.ts';
+import { reportLines } from '../../world/conformance/report.ts';
+import { checkWatched } from '../../world/conformance/watch.ts';
 import { runCommand } from '../fail.ts';
 import { type EnvOptionFlags, envOptionsOf, MOST, wholeNumber, withEnvOptions } from '../flags.ts';
 

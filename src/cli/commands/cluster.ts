@@ -2,10 +2,10 @@
 import type { Command } from 'commander';
 import { findCredentials } from '../../cluster/credentials.ts';
 import { type InitialisedCluster, initCluster } from '../../cluster/init.ts';
-import { printable, shorten } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
-import { columns } from '../../evaluation/table.ts';
+import { printable, shorten } from '../../core/printable.ts';
+import { columns } from '../../learning/evaluation/table.ts';
 import { type ClusterStatus, readClusterStatus } from '../../run/cluster-status.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, MAX_PORT, oneOf, wholeNumber } from '../flags.ts';

@@ -3,17 +3,17 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
+import type { EngineOptions } from '../../compute/engine/engine.ts';
+import { openEngine } from '../../compute/engine/open.ts';
+import { defineGraph } from '../../compute/tensor/graph.ts';
+import { matmul } from '../../compute/tensor/ops.ts';
+import { input } from '../../compute/tensor/tensor.ts';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
-import type { EngineOptions } from '../../engine/engine.ts';
-import { openEngine } from '../../engine/open.ts';
-import { columns } from '../../evaluation/table.ts';
-import { checkModel } from '../../policy/check-model.ts';
-import { defineGraph } from '../../tensor/graph.ts';
-import { matmul } from '../../tensor/ops.ts';
-import { input } from '../../tensor/tensor.ts';
+import { columns } from '../../learning/evaluation/table.ts';
+import { checkModel } from '../../run/check-model.ts';
 import { runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
 

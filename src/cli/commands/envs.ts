@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { out } from '../../console/terminal.ts';
-import { columns } from '../../evaluation/table.ts';
+import { columns } from '../../learning/evaluation/table.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { localUrl } from '../../runtime/thread.ts';
 import { loadWorld } from '../../world/open-world.ts';

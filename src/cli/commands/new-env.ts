@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { makeFolder } from '../../record/atomic-file.ts';
+import { makeFolder } from '../../storage/atomic-file.ts';
 import { runCommand } from '../fail.ts';
 import { skeleton } from '../skeleton.ts';
 

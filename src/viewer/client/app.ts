@@ -5,9 +5,9 @@ import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XA
 import { choice, focusWithin, h, numberText, show, visible } from './dom.ts';
 import { episodeElement } from './episode.ts';
 import { evaluationsElement } from './evaluations.ts';
-import { SearchHits } from './finding.ts';
 import { groupElement } from './group.ts';
 import { EpisodeList, firstList, type ListState, PAGE } from './list.ts';
+import { SearchHits } from './search-hits.ts';
 import { openSource } from './source.ts';
 import type { Shade } from './turn.ts';
 

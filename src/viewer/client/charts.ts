@@ -1,6 +1,6 @@
 /** Curves: several runs, bands over seeds, evaluations beside them, the horizon's phases, and where the time went. */
 import { largestOf, smallestOf } from '../../core/extremes.ts';
-import { type Metric, metricTable } from '../../record/metric-table.ts';
+import { type Metric, metricTable } from '../../metrics/metric-table.ts';
 import type { Curves, RunInfo } from '../api.ts';
 import { h, legendItem, numberText, visible } from './dom.ts';
 import { drawLines, drawStacked, type Line, type Marks, type PhasePlan, PLOT_HEIGHT, STRIP } from './plot.ts';

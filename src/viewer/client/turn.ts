@@ -1,6 +1,6 @@
 /** One turn: what was observed, answered, done, and what came of it; beside it the policy that decided. */
 import { largestOf } from '../../core/extremes.ts';
-import type { TraceTurn } from '../../record/trace.ts';
+import type { TraceTurn } from '../../storage/trace.ts';
 import type { EpisodeView, Plain } from '../api.ts';
 import { h, legendItem, markText, numberText, visible } from './dom.ts';
 

@@ -1,7 +1,7 @@
 /** Reading of task descriptions: what each wording asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readAsked, type TaskDescription } from '../../../envs/sciworld/asked.ts';
+import { readAsked, type TaskDescription } from '../../../envs/sciworld/task-description.ts';
 import { house } from '../../support/small-sciworld.ts';
 
 const NOTHING: TaskDescription = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };

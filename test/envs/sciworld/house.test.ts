@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { buildHouse } from '../../../envs/sciworld/house.ts';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
-import { BOOKS, PICTURES } from '../../../envs/sciworld/prints.ts';
+import { BOOKS, PICTURES } from '../../../envs/sciworld/pictures-and-books.ts';
 import { FIRST_HOUSE_ID, REGISTRY } from '../../../envs/sciworld/tasks/index.ts';
 import { descendants, placeOf, type Thing, World } from '../../../envs/sciworld/thing.ts';
 

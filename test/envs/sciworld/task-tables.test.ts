@@ -1,10 +1,10 @@
 /** Task tables of SciWorld: variations, goals, splits and what each family of tasks asks for and places. */
 import { describe, expect, it } from 'vitest';
-import { readAsked } from '../../../envs/sciworld/asked.ts';
 import { createEnv } from '../../../envs/sciworld/index.ts';
 import { SPANS } from '../../../envs/sciworld/life-tables.ts';
 import { MATERIALS, UNKNOWN_FRICTION, UNKNOWN_MELTING } from '../../../envs/sciworld/materials.ts';
 import type { Simulator } from '../../../envs/sciworld/simulator.ts';
+import { readAsked } from '../../../envs/sciworld/task-description.ts';
 import { REGISTRY } from '../../../envs/sciworld/tasks/index.ts';
 import { digits } from '../../../envs/sciworld/tasks/task.ts';
 import { descendants, placeOf, type Thing } from '../../../envs/sciworld/thing.ts';

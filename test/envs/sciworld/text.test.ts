@@ -1,6 +1,6 @@
 /** Texts of SciWorld: how each sort of thing is told in a list, and how when it is looked at. */
 import { describe, expect, it } from 'vitest';
-import { BOOKS, PICTURES } from '../../../envs/sciworld/prints.ts';
+import { BOOKS, PICTURES } from '../../../envs/sciworld/pictures-and-books.ts';
 import { cursory, degrees, describeDetails, describeName, double, lines } from '../../../envs/sciworld/text.ts';
 import type { Thing } from '../../../envs/sciworld/thing.ts';
 import { house, join, smallWorld, thingIn } from '../../support/small-sciworld.ts';

@@ -1,0 +1,90 @@
+/** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
+import { smallestOf } from '../../core/extremes.ts';
+import type { Task, TaskTable } from '../../core/task.ts';
+import { averageOverTasks, type Estimated, passAtK } from './intervals.ts';
+
+/** Finished episodes of one task. */
+export interface TaskOutcome {
+  readonly task: Task;
+  readonly successes: readonly boolean[];
+  readonly returns: readonly number[];
+  readonly turns: readonly number[];
+}
+
+export interface LabelSummary {
+  readonly label: string;
+  readonly tasks: number;
+  readonly episodes: number;
+  /** Success rate: mean over tasks, interval over tasks. */
+  readonly success: Estimated;
+  /** Mean return. */
+  readonly score: number;
+  readonly turns: number;
+  /** Unbiased pass@k for k = 1, 2, 4, … up to the episodes per task. */
+  readonly passAtK: Readonly<Record<string, number>>;
+}
+
+export interface EvaluationSummary {
+  readonly name: string;
+  readonly horizon: number;
+  readonly temperature: number;
+  readonly labels: readonly LabelSummary[];
+  readonly all: LabelSummary;
+  /** Tasks that training has not met in part (`TaskTable.seen`); absent where it has met none, or all, of those played. */
+  readonly unseen?: LabelSummary;
+  /** Episodes that failed for good; they count nowhere. */
+  readonly failed: number;
+}
+
+export interface EvaluationFacts {
+  readonly plan: { readonly name: string; readonly horizon: number; readonly temperature: number };
+  readonly results: readonly TaskOutcome[];
+  readonly failed: number;
+}
+
+/** Summary of an evaluation: success, by sub-task too, with intervals. */
+export function summarise({ plan, results, failed }: EvaluationFacts, tasks: TaskTable): EvaluationSummary {
+  const labels = tasks.labels.flatMap((label) => {
+    const own = results.filter(({ task }) => tasks.label(task.index) === label);
+    return own.length === 0 ? [] : [summary(label, own)];
+  });
+  const { name, horizon, temperature } = plan;
+  const unseen = tasks.isSeen ? results.filter(({ task }) => !tasks.isSeen!(task.index)) : results;
+  return {
+    name,
+    horizon,
+    temperature,
+    labels,
+    all: summary('all', results),
+    ...(unseen.length > 0 && unseen.length < results.length ? { unseen: summary('unseen', unseen) } : {}),
+    failed,
+  };
+}
+
+function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary {
+  const played = outcomes.filter(({ successes }) => successes.length > 0);
+  const rates = played.map(({ successes }) => count(successes) / successes.length);
+  const most = played.length === 0 ? 0 : smallestOf(played.map(({ successes }) => successes.length));
+  const passes: Record<string, number> = {};
+  for (let k = 1; k <= most; k *= 2) {
+    passes[k] = mean(played.map(({ successes }) => passAtK(successes.length, count(successes), k)));
+  }
+  const episodes = played.reduce((sum, { successes }) => sum + successes.length, 0);
+  return {
+    label,
+    tasks: played.length,
+    episodes,
+    success: averageOverTasks(rates, episodes),
+    score: mean(played.flatMap(({ returns }) => returns)),
+    turns: mean(played.flatMap(({ turns }) => turns)),
+    passAtK: passes,
+  };
+}
+
+function count(successes: readonly boolean[]): number {
+  return successes.filter(Boolean).length;
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

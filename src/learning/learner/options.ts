@@ -1,0 +1,133 @@
+/** Options of a learner's updates; plain data but for the codec. */
+import type { EstimatorConfig } from '../../algo/estimators.ts';
+import type { KlControl, KlEstimator } from '../../algo/kl.ts';
+import type { ModelConfig } from '../../compute/model/config.ts';
+import type { LossCoefficients } from '../../compute/model/loss.ts';
+import { type AdamWConfig, defaultAdamW, type LearningRate } from '../../compute/model/optimizer.ts';
+import type { DecoderKind } from '../../compute/model/programs.ts';
+import { POLICY_KINDS, policyKindOf } from '../../config/policy-kinds.ts';
+import type { RunConfig } from '../../config/run-config.ts';
+import type { Codec } from '../../text/reading/codec.ts';
+import type { SelfImitation } from './self-imitation.ts';
+
+/**
+ * Off-policy correction, for decisions made by older weights:
+ * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is the only off-policy correction. A decision that
+ *   has moved by as much as the clip allows moves no further, however many updates it took;
+ * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
+ *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
+ *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
+ *   same. Its clip bounds the movement of one update only.
+ *
+ * If neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
+ *
+ * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
+ *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
+ *   the tokens above one in its code: here what exceeds it counts as the cap.
+ */
+export type OffPolicy =
+  | { readonly type: 'ratio' }
+  | { readonly type: 'truncated'; readonly cap: number; readonly per: 'token' | 'decision' | 'trajectory' };
+
+/** KL to the weights the run started from. */
+export interface ReferenceKl {
+  readonly in: 'loss' | 'reward';
+  readonly estimator: KlEstimator;
+  readonly control: KlControl;
+}
+
+/** Trainer options: everything that an update depends on besides weights and data. */
+export interface TrainerOptions {
+  readonly model: ModelConfig;
+  readonly codec: Codec;
+  readonly decoder: DecoderKind;
+  /** Masked decisions: true (the default) where each says which ids were possible; false: all of them were. */
+  readonly masked?: boolean | undefined;
+  /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
+  readonly chunks?: number | undefined;
+  /** Compute a layer's activations again in the backward pass instead of keeping them. Off by default. */
+  readonly recompute?: boolean | undefined;
+  /** Tokens of one pass, padding included; a minibatch that is larger is summed up over several passes. */
+  readonly maxTokens?: number | undefined;
+  /** Engines that share the passes of a minibatch, this one among them; 1 by default. Without `maxTokens` there is but one pass. */
+  readonly replicas?: number | undefined;
+  readonly estimator: EstimatorConfig;
+  /** Passes over an update's groups, ≥ 1. */
+  readonly epochs: number;
+  /** Optimiser steps per pass, ≥ 1. */
+  readonly minibatches: number;
+  readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
+  readonly offPolicy: OffPolicy;
+  /**
+   * Foreign decisions: their log-probabilities are another engine's, and the learner measures its own for every one.
+   */
+  readonly foreign?: boolean | undefined;
+  /** KL to the reference policy; absent: there is none. */
+  readonly kl?: ReferenceKl | undefined;
+  /** Remembered episodes trained on besides; absent: none are. */
+  readonly selfImitation?: SelfImitation | undefined;
+  readonly learningRate: LearningRate;
+  /** Norm that the gradients are scaled down to, globally. */
+  readonly maxGradNorm: number;
+  readonly adamW: AdamWConfig;
+  /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
+  readonly filterGroups: boolean;
+  /** Seed of the order of minibatches, uint32. */
+  readonly seed: number;
+}
+
+/** Decisions that a pass takes at once over a large vocabulary. */
+const DECISIONS_PER_CHUNK = 512;
+
+/** Distance that a value may move from the old one: wider than returns of these worlds, so it binds on outliers only. */
+const VALUE_CLIP = 10;
+
+/** Memory of self-imitation: the best episode of each task, up to `capacity` tasks; a surplus counts as it is. */
+const MEMORY = { capacity: 256, weight: 1 };
+
+/** Options of a run's configuration for how much is computed at once. */
+export function passOptions(
+  { learner, policy, engine }: RunConfig,
+  model: ModelConfig,
+): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens' | 'replicas'> {
+  const { decoder } = policy;
+  const masked = decoder === 'choice' || !POLICY_KINDS[policy.kind].isLanguageModel || policy.masked;
+  const { maxTokens, recompute } = learner;
+  // A table that is trained needs its own gradient, which the parts do not have.
+  const chunks =
+    decoder === 'choice' || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
+  return { decoder, masked, chunks, recompute, maxTokens, replicas: engine.learnerReplicas };
+}
+
+/** Trainer options of a run's configuration. */
+export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<TrainerOptions, 'codec'> {
+  const { learner, seed } = config;
+  return {
+    model,
+    ...passOptions(config, model),
+    estimator: learner.estimator,
+    epochs: learner.epochs,
+    minibatches: learner.minibatches,
+    coefficients: {
+      clipLow: learner.clipLow,
+      clipHigh: learner.clipHigh,
+      entropyCoef: learner.entropyCoef,
+      valueCoef: learner.valueCoef,
+      valueClip: VALUE_CLIP,
+    },
+    learningRate: {
+      peak: learner.learningRate,
+      warmupSteps: learner.warmupSteps,
+      decay: learner.decay,
+      final: learner.finalRate,
+    },
+    maxGradNorm: learner.maxGradNorm,
+    adamW: defaultAdamW,
+    filterGroups: learner.filterGroups,
+    offPolicy: learner.offPolicy,
+    kl: learner.kl,
+    selfImitation: learner.selfImitation && { ...MEMORY, ...learner.selfImitation },
+    foreign: policyKindOf(config).isServed,
+    seed,
+  };
+}

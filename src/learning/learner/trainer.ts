@@ -1,0 +1,338 @@
+/**
+ * Trainer: weights, moments and the compiled training step of one update. It knows nothing of threads or messages.
+ *
+ * An update leaves out groups that carry no signal, measures what the trajectories do not record (the reference
+ * policy, the learner itself, values at the cut), estimates advantages over all its groups, and makes `epochs` passes
+ * over `minibatches` parts, one optimiser step each. Where anything is not finite (a reward, an advantage, a loss, a
+ * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
+ */
+import { type Estimate, scores } from '../../algo/advantages.ts';
+import { filterBySignal, filtersGroups } from '../../algo/dynamic-sampling.ts';
+import { estimatorOf } from '../../algo/estimators.ts';
+import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
+import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
+import { type Breakage, findBrokenRecord } from '../../compute/finite.ts';
+import { learningRate } from '../../compute/model/optimizer.ts';
+import { checkParams, type ParamSet } from '../../compute/model/parameters.ts';
+import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../../compute/model/programs.ts';
+import { UserError } from '../../core/errors.ts';
+import { Rng, seedFrom } from '../../core/rng.ts';
+import type { Group } from '../../core/trajectory.ts';
+import { cut, type Measuring } from './measure.ts';
+import { type GradientProgram, microBatches, sumPasses } from './micro-batches.ts';
+import type { TrainerOptions } from './options.ts';
+import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
+import { openReplicas, type Replica } from './replica.ts';
+import { drawRemembered, plainMemory, type Remembered, reviveMemory, updateMemory } from './self-imitation.ts';
+import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
+import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
+
+export type { Breakage } from '../../compute/finite.ts';
+export type { OffPolicy, ReferenceKl, TrainerOptions } from './options.ts';
+export type { Moments } from './weights.ts';
+
+/** Start of a trainer; a fresh one has only `params`. */
+export interface TrainerStart {
+  readonly params: ParamSet;
+  readonly moments?: Moments | undefined;
+  /** The reference policy's weights; by default `params`. */
+  readonly reference?: ParamSet | undefined;
+  readonly state?: TrainerState | undefined;
+}
+
+/** State of a trainer; plain JSON, kept in the checkpoint. */
+export interface TrainerState {
+  /** Factor on the learning rate; rollbacks shrink it. */
+  readonly rateScale: number;
+  readonly kl?: KlControlState;
+  /** Remembered episodes, as plain JSON. */
+  readonly memory?: readonly Remembered[];
+}
+
+export interface UpdateResult {
+  /** Means over the update's optimiser steps: loss, policyLoss, entropy, klOld, clipFraction, gradNorm, … */
+  readonly stats: Readonly<Record<string, number>>;
+  readonly optimizerSteps: number;
+  /** Breakage, set where the update was taken back. */
+  readonly broken: Breakage | undefined;
+  readonly decisions: number;
+  /** Tokens read by training passes, all epochs, padding left out. */
+  readonly tokens: number;
+  /** Groups that carried no signal. */
+  readonly filtered: readonly number[];
+  /** Advantages of the groups trained on, for the record. */
+  readonly credit: readonly GroupCredit[];
+}
+
+/** [member][decision] advantages of a group, members in the order of its trajectories. */
+export interface GroupCredit {
+  readonly group: number;
+  readonly advantages: readonly Float32Array[];
+}
+
+export class Trainer {
+  readonly #options: TrainerOptions;
+  /** Forward, backward and AdamW; or forward and backward alone, where passes are summed up. */
+  readonly #program: Program;
+  /** Replicas that passes are shared with. */
+  readonly #replicas: readonly Replica[];
+  /** AdamW over summed gradients. */
+  readonly #optimizer: Program | undefined;
+  readonly #measuring: Measuring | undefined;
+  readonly #reference: ParamSet | undefined;
+  #params: ParamSet;
+  #moments: Moments;
+  #rateScale: number;
+  #kl: KlControlState | undefined;
+  #memory: readonly Remembered[];
+
+  private constructor(
+    options: TrainerOptions,
+    {
+      program,
+      replicas,
+      step,
+    }: GradientProgram & { readonly replicas: readonly Replica[]; readonly step: Program | undefined },
+    measuring: Measuring | undefined,
+    start: TrainerStart,
+  ) {
+    this.#options = options;
+    this.#program = program;
+    this.#replicas = replicas;
+    this.#optimizer = step;
+    this.#measuring = measuring;
+    this.#params = start.params;
+    this.#moments = start.moments ?? zeroMoments(options.model);
+    this.#reference = options.kl && (start.reference ?? start.params);
+    this.#rateScale = start.state?.rateScale ?? 1;
+    this.#kl = options.kl && (start.state?.kl ?? createKlControl(options.kl.control));
+    const kept = options.selfImitation ? (start.state?.memory ?? []) : [];
+    this.#memory = reviveMemory(kept, options.codec, options.estimator.gamma);
+  }
+
+  /**
+   * Creates a trainer and compiles its programs.
+   * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model; BAD_CONFIG when the estimator needs a value
+   *   head that the model does not have
+   */
+  static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
+    checkParams(options.model, start.params);
+    const { decoder, adamW, model, estimator, offPolicy, kl, masked, chunks, recompute, maxTokens } = options;
+    const { needsCritic, objective } = estimatorOf(estimator);
+    const critical = [
+      needsCritic && `algorithm ${estimator.algorithm}`,
+      estimator.truncation === 'bootstrap' && 'truncation bootstrap',
+      options.selfImitation && 'selfImitation',
+    ].find(Boolean);
+    if (critical && !model.valueHead) {
+      throw new UserError('BAD_CONFIG', `learner: ${critical} needs a critic; set learner.valueCoef above 0, e.g. 0.5`);
+    }
+    if (objective === 'likelihood' && kl) {
+      throw new UserError('BAD_CONFIG', `learner.kl: ${estimator.algorithm} imitates and has no KL term; leave kl out`);
+    }
+    if (objective === 'likelihood' && options.selfImitation) {
+      throw new UserError(
+        'BAD_CONFIG',
+        `learner.selfImitation: ${estimator.algorithm} imitates already; leave selfImitation out`,
+      );
+    }
+    const decoding = { decoder, masked, chunks, recompute };
+    const program = await engine.compile(
+      maxTokens === undefined
+        ? trainGraph(model, { ...decoding, objective, adamW })
+        : gradientGraph(model, { ...decoding, objective }),
+    );
+    const step = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
+    const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
+    const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
+    const looks = kl || options.selfImitation || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
+    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoding)) };
+    return new Trainer(options, { program, replicas, step }, measuring || undefined, start);
+  }
+
+  get params(): ParamSet {
+    return this.#params;
+  }
+
+  get moments(): Moments {
+    return this.#moments;
+  }
+
+  /** The reference policy's weights; absent where nothing is compared with them. */
+  get reference(): ParamSet | undefined {
+    return this.#reference;
+  }
+
+  get state(): TrainerState {
+    return {
+      rateScale: this.#rateScale,
+      ...(this.#kl ? { kl: this.#kl } : {}),
+      ...(this.#options.selfImitation ? { memory: plainMemory(this.#memory) } : {}),
+    };
+  }
+
+  /**
+   * Rolls back to earlier weights and moments, under the present version, and continues with `shrink` times the
+   * learning rate.
+   */
+  rollBack(values: ParamSet['values'], moments: Moments, shrink: number): void {
+    this.#params = { version: this.#params.version, values };
+    this.#moments = moments;
+    this.#rateScale *= shrink;
+  }
+
+  /**
+   * Makes one update; the policy version grows by one, whatever was left out or taken back.
+   * @param progress share of the run that is done, in [0, 1], for the learning rate
+   */
+  async update(groups: readonly Group[], progress: number): Promise<UpdateResult> {
+    const before = { params: this.#params, moments: this.#moments };
+    const result = await this.#attempt(groups, progress);
+    const { params, moments } = result.broken ? before : { params: this.#params, moments: this.#moments };
+    this.#params = { version: before.params.version + 1, values: params.values };
+    this.#moments = moments;
+    return result;
+  }
+
+  async dispose(): Promise<void> {
+    for (const replica of this.#replicas) await replica.dispose();
+    await this.#program.dispose();
+    await this.#optimizer?.dispose();
+    await this.#measuring?.program.dispose();
+  }
+
+  async #attempt(groups: readonly Group[], progress: number): Promise<UpdateResult> {
+    const { epochs, minibatches, seed } = this.#options;
+    const nothing = { stats: {}, optimizerSteps: 0, decisions: 0, tokens: 0, filtered: [], credit: [] };
+    const broken = findBrokenRecord(groups);
+    if (broken) return { ...nothing, broken };
+
+    // Scores need what is in the reward and at the cut; everything else is only measured of what is kept.
+    const learning = this.#learning();
+    const extras = await extrasOf(learning, groups);
+    const { kept, filtered } = this.#filter(groups, extras);
+    const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
+    const prepared = await prepare(learning, kept, extras, this.#drawRemembered());
+    if ('broken' in prepared) return { ...left, ...prepared };
+
+    const sums: Record<string, number> = {};
+    let steps = 0;
+    const rng = Rng.fromSeed(seedFrom(seed, 'update', this.#params.version));
+    for (let epoch = 0; epoch < epochs; epoch++) {
+      for (const part of cut(minibatches > 1 ? rng.shuffle(prepared.units) : prepared.units, minibatches)) {
+        const step = await this.#step(part.flat(), prepared, progress);
+        if (!step) continue;
+        if ('broken' in step) return { ...left, broken: step.broken };
+        this.#params = step.params;
+        this.#moments = step.moments;
+        steps++;
+        for (const [name, value] of Object.entries(step.stats)) sums[name] = (sums[name] ?? 0) + value;
+      }
+    }
+    const stats: Record<string, number> = { learningRate: this.#rate(progress), ...prepared.stats };
+    for (const [name, value] of Object.entries(sums)) stats[name] = value / Math.max(1, steps);
+    if (!this.#kl) delete stats.klReference;
+    else {
+      stats.klCoefficient = this.#kl.coefficient;
+      const episodes = kept.reduce((sum, { trajectories }) => sum + trajectories.length, 0);
+      this.#kl = nextKlControl(this.#kl, prepared.stats.klReferenceStart ?? Number.NaN, episodes);
+    }
+    this.#remember(groups, prepared.imitated);
+    const all = prepared.units.flat();
+    const decisions = prepared.facts.size;
+    const tokens = tokenCount(all) * epochs;
+    const credit = creditOf(kept, prepared.estimates);
+    return { ...left, broken: undefined, stats, optimizerSteps: steps, decisions, tokens, credit };
+  }
+
+  #learning(): Learning {
+    return {
+      options: this.#options,
+      params: this.#params,
+      reference: this.#reference,
+      klCoefficient: this.#kl?.coefficient ?? 0,
+      measuring: this.#measuring,
+    };
+  }
+
+  /** Remembered episodes that this update trains on besides. */
+  #drawRemembered(): Remembered[] {
+    const { selfImitation, seed } = this.#options;
+    if (!selfImitation) return [];
+    const rng = Rng.fromSeed(seedFrom(seed, 'self-imitation', this.#params.version));
+    return drawRemembered(this.#memory, selfImitation.episodes, rng);
+  }
+
+  #remember(groups: readonly Group[], imitated: readonly Remembered[]): void {
+    const { selfImitation, estimator } = this.#options;
+    if (!selfImitation) return;
+    const played = groups.flatMap(({ trajectories }) => trajectories);
+    this.#memory = updateMemory(this.#memory, imitated, played, selfImitation, estimator.gamma);
+  }
+
+  #filter(groups: readonly Group[], extras: ExtrasOf) {
+    const options = this.#options;
+    return filtersGroups(options)
+      ? filterBySignal(groups, (group) => scores(group, options.estimator, extras))
+      : { kept: groups, filtered: [] };
+  }
+
+  /**
+   * Makes one optimiser step.
+   * @returns `undefined` when none of the groups' decisions is trained on
+   */
+  async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
+    const { model, coefficients, maxGradNorm, adamW, kl } = this.#options;
+    const feeds = feedOf(this.#options, groups, prepared);
+    if (!feeds) return undefined;
+    const t = this.#moments.steps + 1;
+    const beta = kl?.in === 'loss' ? this.#kl!.coefficient : 0;
+    const weights = optimizerFeeds(model, this.#params, this.#moments);
+    const coefficient = scalars('loss', {
+      ...coefficients,
+      klCoef1: kl?.estimator === 'k1' ? beta : 0,
+      klCoef2: kl?.estimator === 'k2' ? beta : 0,
+      klCoef3: kl?.estimator === 'k3' ? beta : 0,
+    });
+    const rates = scalars('adam', {
+      lr: this.#rate(progress),
+      maxGradNorm,
+      correction1: 1 - adamW.beta1 ** t,
+      correction2: 1 - adamW.beta2 ** t,
+    });
+    const out = await this.#compute(groups, feeds, { ...coefficient, ...weights }, rates);
+    return readStep(model, this.#params.version, t, out);
+  }
+
+  /** Outputs of a training program, in one pass or summed up over several. */
+  async #compute(
+    groups: readonly TrainGroup[],
+    feeds: (decision: TrainDecision) => DecisionFeed,
+    weights: Readonly<Record<string, HostTensor>>,
+    rates: Readonly<Record<string, HostTensor>>,
+  ): Promise<Readonly<Record<string, HostTensor>>> {
+    const { model, codec, maxTokens } = this.#options;
+    const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
+    if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
+    const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
+    const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
+    const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
+    return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };
+  }
+
+  #rate(progress: number): number {
+    return this.#rateScale * learningRate(this.#options.learningRate, this.#moments.steps, progress);
+  }
+}
+
+/**
+ * Credit of the groups, for the record.
+ * @param estimates in the order of the groups' trajectories
+ */
+function creditOf(groups: readonly Group[], estimates: readonly Estimate[]): GroupCredit[] {
+  let next = 0;
+  return groups.map(({ group, trajectories }) => ({
+    group,
+    advantages: trajectories.map(() => Float32Array.from(estimates[next++]!.advantages)),
+  }));
+}

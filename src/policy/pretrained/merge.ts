@@ -1,0 +1,106 @@
+/** Merged models: adapters folded into the weights they stand beside. */
+import { closeSync, copyFileSync, fsyncSync, openSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { LoraConfig } from '../../compute/model/config.ts';
+import { adapterNames, loraScale } from '../../compute/model/lora.ts';
+import { type DenseSource, toBfloat16, toFloat16 } from '../../compute/tensor/fixed.ts';
+import { UserError } from '../../core/errors.ts';
+import { makeFolder } from '../../storage/atomic-file.ts';
+import type { PretrainedModel } from './folder.ts';
+import { readWeight } from './shards.ts';
+
+/**
+ * Merged weight W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
+ * @param values the adapter's matrices by name
+ */
+export function mergeWeight(
+  { shards }: Pick<PretrainedModel, 'shards'>,
+  lora: LoraConfig,
+  values: Readonly<Record<string, Float32Array>>,
+  name: string,
+): Float32Array {
+  const stored = shards.weights.get(name)!;
+  const weight = readWeight(stored);
+  const { down, up } = adapterNames(name.replace(/\.weight$/, ''));
+  const [a, b] = [values[down], values[up]];
+  if (!a || !b || !name.endsWith('.weight')) return weight;
+  const [rows, columns] = stored.shape as [number, number];
+  const { rank } = lora;
+  const scale = loraScale(lora);
+  const row = new Float64Array(columns);
+  for (let r = 0; r < rows; r++) {
+    row.fill(0);
+    for (let k = 0; k < rank; k++) {
+      const factor = scale * b[r * rank + k]!;
+      for (let c = 0; c < columns; c++) row[c]! += factor * a[k * columns + c]!;
+    }
+    for (let c = 0; c < columns; c++) weight[r * columns + c] = weight[r * columns + c]! + row[c]!;
+  }
+  return weight;
+}
+
+/**
+ * Writes a folder like the model's with the adapter folded in: weights rounded to the type they are stored in, every
+ * other file copied.
+ * @param folder new or empty
+ * @throws {UserError} BAD_ARGUMENT for a folder that holds something
+ */
+export function writeMerged(
+  model: PretrainedModel,
+  lora: LoraConfig,
+  values: Readonly<Record<string, Float32Array>>,
+  folder: string,
+): void {
+  writeFolder(model, folder, (name) => {
+    const { down } = adapterNames(name.replace(/\.weight$/, ''));
+    return values[down] && mergeWeight(model, lora, values, name);
+  });
+}
+
+/** Writes a folder like the model's with other weights, as {@link writeMerged} does. @param values by name */
+export function writeTrained(
+  model: PretrainedModel,
+  values: Readonly<Record<string, Float32Array>>,
+  folder: string,
+): void {
+  writeFolder(model, folder, (name) => values[name]);
+}
+
+/**
+ * Writes a model's folder with new weights.
+ * @param weightOf new numbers of a weight; undefined: as it is
+ */
+function writeFolder(
+  model: PretrainedModel,
+  folder: string,
+  weightOf: (name: string) => Float32Array | undefined,
+): void {
+  makeFolder(folder);
+  if (readdirSync(folder).length > 0) {
+    throw new UserError('BAD_ARGUMENT', `${folder}: expected a new or empty folder, it holds files`);
+  }
+  for (const name of readdirSync(model.folder)) {
+    const from = join(model.folder, name);
+    if (statSync(from).isFile()) copyFileSync(from, join(folder, name));
+  }
+  for (const [name, { source }] of model.shards.weights) {
+    const values = weightOf(name);
+    if (!values) continue;
+    const bytes = narrowValues(values, source.dtype);
+    // A link of a hub's cache was copied as the file it names, under the link's own name.
+    const fd = openSync(join(folder, nameOf(model, source.file)), 'r+');
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, source.offset + at);
+    fsyncSync(fd);
+    closeSync(fd);
+  }
+}
+
+/** Name of a shard in its folder; its real path may lie elsewhere. */
+function nameOf({ shards }: PretrainedModel, file: string): string {
+  return shards.names.get(file) ?? basename(file);
+}
+
+function narrowValues(values: Float32Array, dtype: DenseSource['dtype']): Uint8Array {
+  const stored = dtype === 'f32' ? values : dtype === 'bf16' ? toBfloat16(values) : toFloat16(values);
+  return new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
+}

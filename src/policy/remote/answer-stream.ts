@@ -1,0 +1,77 @@
+/**
+ * Answers that come as a stream though none was asked for: server-sent events whose `data` lines are chunks of a
+ * completion, put together to the answer that they amount to.
+ */
+import { parseAnswer } from '../../http/http-client.ts';
+import type { Api } from './openai-client.ts';
+
+/** True for a body of server-sent events. */
+export function isStream(body: string): boolean {
+  return /^\s*(?:data|event|id|retry)?:/.test(body);
+}
+
+type Json = Record<string, unknown>;
+
+/** The answer that the chunks of a stream make. @throws {RemoteError} malformed for a chunk that is no JSON */
+export function joinStream(api: Api, body: string): Json {
+  const choice: Json = api === 'chat' ? { message: { content: null } } : { text: '' };
+  const answer: Json = { choices: [choice] };
+  let chunks = 0;
+  for (const line of body.split(/\r?\n/)) {
+    const data = /^data:\s?(.*)$/s.exec(line)?.[1];
+    if (data === undefined || data.trim() === '' || data.trim() === '[DONE]') continue;
+    const chunk = record(parseAnswer(data)) ?? {};
+    if (record(chunk.usage)) answer.usage = chunk.usage;
+    if (chunk.prompt_token_ids !== undefined) answer.prompt_token_ids = chunk.prompt_token_ids;
+    const part = record(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
+    if (!part) continue;
+    chunks++;
+    addChoice(choice, part);
+  }
+  return chunks > 0 ? answer : {};
+}
+
+function addChoice(choice: Json, part: Json): void {
+  if (typeof part.text === 'string') choice.text = String(choice.text ?? '') + part.text;
+  if (typeof part.finish_reason === 'string') choice.finish_reason = part.finish_reason;
+  for (const name of ['token_ids', 'prompt_token_ids']) {
+    if (Array.isArray(part[name])) choice[name] = [...list(choice[name]), ...list(part[name])];
+  }
+  if (record(part.longplay)) choice.longplay = part.longplay;
+  const logprobs = record(part.logprobs);
+  if (logprobs) {
+    const known = record(choice.logprobs) ?? {};
+    for (const [name, values] of Object.entries(logprobs)) {
+      if (Array.isArray(values)) known[name] = [...list(known[name]), ...values];
+    }
+    choice.logprobs = known;
+  }
+  const delta = record(part.delta) ?? record(part.message);
+  if (delta) addDelta(choice.message as Json, delta);
+}
+
+function addDelta(message: Json, delta: Json): void {
+  for (const name of ['content', 'reasoning_content', 'reasoning', 'refusal']) {
+    if (typeof delta[name] === 'string') message[name] = String(message[name] ?? '') + delta[name];
+  }
+  for (const raw of list(delta.tool_calls)) {
+    const call = record(raw) ?? {};
+    const calls = list(message.tool_calls);
+    const at = typeof call.index === 'number' ? call.index : calls.length;
+    const known = record(record(calls[at])?.function) ?? {};
+    const more = record(call.function) ?? {};
+    const name = String(known.name ?? '') + String(more.name ?? '');
+    calls[Math.min(at, calls.length)] = {
+      function: { name, arguments: String(known.arguments ?? '') + String(more.arguments ?? '') },
+    };
+    message.tool_calls = calls;
+  }
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function record(value: unknown): Json | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+}

@@ -1,0 +1,238 @@
+/**
+ * Remote policy: a model behind a server. The server batches, so every turn is a request of its own, at most `maxBatch`
+ * of them in flight; answers of episodes that were released meanwhile are dropped.
+ */
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { Clock } from '../../core/clock.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Rng } from '../../core/rng.ts';
+import { redact } from '../../core/secrets.ts';
+import { type AttemptOptions, attempt } from '../../http/attempts.ts';
+import { RemoteError } from '../../http/retry.ts';
+import type { Acted, ActRequest, Policy, Unanswered } from '../policy.ts';
+import type { Completion, OpenAIClient } from './openai-client.ts';
+import type { Prompt, Prompting } from './prompting.ts';
+import { findRefusedKey, omitKey, type RefusedKey } from './refused-keys.ts';
+import type { RemoteUsage } from './usage.ts';
+
+/** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
+const REQUEST_LIMITS: AttemptOptions = { attempts: 6, attemptMs: 120_000, totalMs: 600_000, minMs: 500, maxMs: 30_000 };
+
+export interface RemotePolicyOptions {
+  readonly openai: OpenAIConfig;
+  /** Limits of a turn's request; absent ones as in `REQUEST_LIMITS`. */
+  readonly limits?: Partial<AttemptOptions> | undefined;
+  readonly client: OpenAIClient;
+  readonly prompting: Prompting;
+  readonly clock: Clock;
+  /** Random generator that spreads retries. */
+  readonly rng: Rng;
+  /** Declares work outside the actor system, so that a serial run waits for it. */
+  readonly outside?: <T>(work: Promise<T>) => Promise<T>;
+  /** Called whenever `take` has something to give. */
+  readonly onSettled?: () => void;
+  /** Gets what a person should know. */
+  readonly onNotice?: (text: string) => void;
+}
+
+/** Different format errors that are counted one by one. */
+const MAX_MISREAD = 20;
+
+interface Settled {
+  readonly request: ActRequest;
+  readonly outcome: { readonly completion: Completion; readonly ms: number } | { readonly error: string };
+}
+
+export class RemotePolicy implements Policy {
+  /** Version 0: the server's weights are its own. */
+  readonly version = 0;
+  /** Requests in flight at most. */
+  readonly maxBatch: number;
+  readonly #options: RemotePolicyOptions;
+  /** Turns that wait for a place, oldest first, and those in flight, by episode. */
+  readonly #queue = new Map<number, ActRequest>();
+  readonly #flying = new Map<number, ActRequest>();
+  #inFlight = 0;
+  readonly #settled: Settled[] = [];
+  #wake: (() => void) | undefined;
+  #turns = 0;
+  readonly #used = {
+    requests: 0,
+    failures: 0,
+    formatErrors: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    latencyMs: 0,
+  };
+  readonly #retries: Record<string, number> = {};
+  /** Keys of requests that the server has refused. */
+  #refused: readonly RefusedKey[] = [];
+  /** Format errors by their words, and the newest answer that had one; at most `MAX_MISREAD` different ones. */
+  readonly #misread = new Map<string, { count: number; answer: string }>();
+
+  constructor(options: RemotePolicyOptions) {
+    this.#options = options;
+    this.maxBatch = options.openai.concurrency;
+  }
+
+  load(): void {}
+
+  get waiting(): number {
+    return this.#queue.size + this.#flying.size;
+  }
+
+  /** Complete at once: requests do not wait for each other. */
+  get complete(): boolean {
+    return true;
+  }
+
+  get tokens(): number {
+    return this.#used.promptTokens + this.#used.completionTokens;
+  }
+
+  /** Turns answered so far. */
+  get turns(): number {
+    return this.#turns;
+  }
+
+  get usage(): RemoteUsage {
+    const misread = [...this.#misread].map(([error, facts]) => ({ error, ...facts }));
+    return { ...this.#used, retries: { ...this.#retries }, misread, inFlight: this.#inFlight };
+  }
+
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    for (const request of requests) this.#queue.set(request.episode, request);
+    this.#send();
+    return [];
+  }
+
+  /** Steps: waits until some turn is answered. @throws {RemoteError} for one that no attempt answered */
+  async step(): Promise<readonly Acted[]> {
+    for (;;) {
+      const { acted, unanswered } = this.take();
+      if (unanswered[0]) throw new RemoteError('network', unanswered[0].message);
+      if (acted.length > 0 || this.waiting === 0) return acted;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** Takes the turns settled since the last call, and sends waiting ones that now have a place. Never waits. */
+  take(): { readonly acted: readonly Acted[]; readonly unanswered: readonly Unanswered[] } {
+    const acted: Acted[] = [];
+    const unanswered: Unanswered[] = [];
+    for (const { request, outcome } of this.#settled.splice(0)) {
+      this.#inFlight--;
+      const wanted = this.#flying.get(request.episode) === request;
+      if (wanted) this.#flying.delete(request.episode);
+      const read = this.#read(request, outcome, wanted);
+      if (read && 'turn' in read) acted.push(read);
+      else if (read) unanswered.push(read);
+    }
+    for (const { response } of acted)
+      if (response?.formatError !== undefined) this.#note(response.formatError, response.text);
+    this.#turns += acted.length;
+    this.#used.failures += unanswered.length;
+    this.#options.prompting.release(unanswered.map(({ episode }) => episode));
+    this.#send();
+    return { acted, unanswered };
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) {
+      this.#queue.delete(episode);
+      this.#flying.delete(episode);
+    }
+    this.#options.prompting.release(episodes);
+  }
+
+  forget(): void {
+    this.#options.prompting.forget();
+    this.#queue.clear();
+    this.#flying.clear();
+  }
+
+  dispose(): void {
+    this.#options.client.close();
+  }
+
+  #read(request: ActRequest, outcome: Settled['outcome'], wanted: boolean): Acted | Unanswered | undefined {
+    const { episode } = request;
+    if ('error' in outcome) return wanted ? { episode, message: outcome.error } : undefined;
+    const { completion, ms } = outcome;
+    this.#used.requests++;
+    this.#used.promptTokens += completion.promptTokens;
+    this.#used.completionTokens += completion.completionTokens;
+    this.#used.latencyMs += ms;
+    if (!wanted) return undefined;
+    try {
+      return this.#options.prompting.read(request, completion);
+    } catch (thrown) {
+      if (!(thrown instanceof RemoteError)) throw thrown;
+      return { episode, message: thrown.message };
+    }
+  }
+
+  #send(): void {
+    for (const [episode, request] of this.#queue) {
+      if (this.#inFlight >= this.maxBatch) return;
+      this.#queue.delete(episode);
+      this.#ask(request);
+    }
+  }
+
+  #ask(request: ActRequest): void {
+    const { limits, client, prompting, clock, rng, outside = (work) => work } = this.#options;
+    const prompt = prompting.ask(request);
+    this.#flying.set(request.episode, request);
+    this.#inFlight++;
+    const began = clock.now();
+    const onRetry = ({ fault, status }: RemoteError) => {
+      const why = status === undefined ? fault : String(status);
+      this.#retries[why] = (this.#retries[why] ?? 0) + 1;
+    };
+    const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, onRetry }, (deadlineMs) =>
+      this.#complete(client, prompt, deadlineMs),
+    ).then(
+      (completion) => ({ completion, ms: clock.now() - began }),
+      (thrown) => ({ error: messageOf(thrown) }),
+    );
+    void outside(answer).then((outcome) => {
+      this.#settled.push({ request, outcome });
+      this.#notify();
+    });
+  }
+
+  /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
+  async #complete(client: OpenAIClient, { api, body }: Prompt, deadlineMs: number): Promise<Completion> {
+    for (;;) {
+      const asked = omitKey(body, this.#refused);
+      try {
+        return await client.complete(api, asked, deadlineMs);
+      } catch (thrown) {
+        const refused = thrown instanceof RemoteError ? findRefusedKey(thrown, asked) : undefined;
+        if (!refused) throw thrown;
+        if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has told already
+        this.#refused = [...this.#refused, refused];
+        const { key, instead } = refused;
+        const how = instead === undefined ? 'without it' : `with ${instead} in its place`;
+        this.#options.onNotice?.(`the server refuses '${key}': it is asked again ${how} (${messageOf(thrown)})`);
+      }
+    }
+  }
+
+  #note(formatError: string, answer: string): void {
+    this.#used.formatErrors++;
+    const known = this.#misread.get(formatError);
+    if (known) known.count++;
+    else if (this.#misread.size < MAX_MISREAD)
+      this.#misread.set(formatError, { count: 1, answer: redact(answer).slice(0, 300) });
+  }
+
+  #notify(): void {
+    this.#options.onSettled?.();
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

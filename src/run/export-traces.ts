@@ -1,0 +1,107 @@
+/** Exports episodes in the forms that other trainers read. Pure. */
+import { episodeReturn } from '../core/trajectory.ts';
+import type { TraceLine } from '../storage/trace.ts';
+import { buildRecordedConversation, type Message, type RecordedMessage } from '../text/prompts/conversation.ts';
+
+/** Record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
+export interface AgentTraj {
+  readonly item_id: string;
+  readonly conversations: readonly {
+    readonly from: 'human' | 'gpt';
+    readonly loss: boolean | null;
+    readonly value: string;
+  }[];
+  /** Sum of the rewards. */
+  readonly reward: number;
+  /** Rewards of the answers that are learned, in order. */
+  readonly rewards: readonly number[];
+  readonly success: boolean;
+}
+
+/**
+ * Converts an episode to AgentTraj. Its records know no system message: one is put before the instructions.
+ * @see https://huggingface.co/datasets/AgentGym/AgentTraj-L
+ */
+export function agentTraj(episode: TraceLine): AgentTraj {
+  const { task, success } = episode;
+  const [first, ...rest] = buildRecordedConversation(episode);
+  const said = first?.role === 'system' ? withSystem(first.content, rest) : first ? [first, ...rest] : [];
+  return {
+    item_id: `${task.env}_${task.index}`,
+    conversations: said.map((message) =>
+      message.role === 'assistant'
+        ? { from: 'gpt' as const, loss: message.reward !== undefined, value: message.content }
+        : { from: 'human' as const, loss: null, value: message.content },
+    ),
+    reward: episodeReturn(episode),
+    rewards: rewardsOf(rest),
+    success,
+  };
+}
+
+function withSystem(system: string, [instructions, ...rest]: readonly RecordedMessage[]): RecordedMessage[] {
+  return [{ role: 'user', content: `${system}\n\n${instructions?.content ?? ''}` }, ...rest];
+}
+
+function rewardsOf(messages: readonly RecordedMessage[]): number[] {
+  return messages.flatMap(({ reward }) => (reward === undefined ? [] : [reward]));
+}
+
+/** Chat record: messages as chat templates and TRL's SFT trainer take them. */
+export interface ChatRecord {
+  readonly messages: readonly Message[];
+  readonly task: { readonly env: string; readonly index: number; readonly seed: number };
+  /** Sum of the rewards. */
+  readonly reward: number;
+  /** Reward of each assistant message, in order; 0 for the one that takes note of the instructions. */
+  readonly rewards: readonly number[];
+  readonly success: boolean;
+}
+
+export function chatRecord(episode: TraceLine): ChatRecord {
+  const messages = buildRecordedConversation(episode);
+  return {
+    messages: messages.map(plainMessage),
+    task: episode.task,
+    reward: episodeReturn(episode),
+    rewards: messages.flatMap(({ role, reward = 0 }) => (role === 'assistant' ? [reward] : [])),
+    success: episode.success,
+  };
+}
+
+function plainMessage({ role, content }: Message): Message {
+  return { role, content };
+}
+
+/** Preference record, as TRL's DPO trainer takes it: both continuations answer the same prompt. */
+export interface PreferenceRecord {
+  readonly prompt: readonly Message[];
+  readonly chosen: readonly Message[];
+  readonly rejected: readonly Message[];
+  readonly task: { readonly env: string; readonly index: number; readonly seed: number };
+  /** Returns of the two episodes. */
+  readonly score_chosen: number;
+  readonly score_rejected: number;
+}
+
+/**
+ * Pairs two episodes of one task: the prompt is what they share, up to the message that each first answered otherwise.
+ * @returns undefined where they share no prompt, or one continues the other
+ */
+export function preferenceRecord(chosen: TraceLine, rejected: TraceLine): PreferenceRecord | undefined {
+  const [good, bad] = [chosen, rejected].map((episode) => buildRecordedConversation(episode).map(plainMessage));
+  const isSameMessage = (at: number) => good![at]?.role === bad![at]?.role && good![at]?.content === bad![at]?.content;
+  let shared = 0;
+  while (shared < Math.min(good!.length, bad!.length) && isSameMessage(shared)) shared++;
+  if (shared >= good!.length || shared >= bad!.length) return undefined;
+  while (shared > 0 && good![shared - 1]!.role === 'assistant') shared--; // a continuation begins with an answer
+  if (shared === 0) return undefined;
+  return {
+    prompt: good!.slice(0, shared),
+    chosen: good!.slice(shared),
+    rejected: bad!.slice(shared),
+    task: chosen.task,
+    score_chosen: episodeReturn(chosen),
+    score_rejected: episodeReturn(rejected),
+  };
+}

@@ -1,0 +1,154 @@
+/**
+ * Lock file in a run's folder for as long as a process trains there: a second one is refused. A native library that
+ * aborts, or a kill, takes the process along before it can say anything: the file that it leaves tells the next start so.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { messageOf, UserError } from '../core/errors.ts';
+import { quietly } from '../storage/atomic-file.ts';
+
+interface Mark {
+  readonly format: 2;
+  readonly pid: number;
+  readonly host: string;
+  /** Start of the process in clock ticks since boot, where the system tells: a pid is given out again. */
+  readonly started: string | undefined;
+}
+
+const NAME = 'training.json';
+
+/**
+ * Marks the run as being trained by this process.
+ * @returns a sentence about a process that ended here without removing its mark; undefined after an orderly end
+ * @throws {UserError} RUN_EXISTS while another process trains this run; NO_PERMISSION where the folder cannot be written
+ */
+export function acquireRunLock(dir: string): string | undefined {
+  const path = join(dir, NAME);
+  const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: startOf(process.pid) };
+  if (create(path, mine)) return undefined;
+  const text = readMark(path);
+  const before = markIn(text);
+  if (before && before.pid === process.pid && before.host === mine.host) {
+    refusable(() => writeFileSync(path, JSON.stringify(mine)));
+    return undefined;
+  }
+  if (before && before.host !== mine.host) {
+    throw createLockedError(
+      `${path}: process ${before.pid} on ${before.host} trains this run, or ended there without a word`,
+    );
+  }
+  if (before && lives(before)) throw createLockedError(`${path}: process ${before.pid} is training this run`);
+  replaceStale(path, text, mine);
+  const left = before ? `process ${before.pid}` : 'the process that trained here last';
+  return `${left} ended without a word: it was killed, or a native library (the engine) aborted it`;
+}
+
+/** Removes this process's mark, where the disk lets it: what ended the run is the error to report. */
+export function releaseRunLock(dir: string): void {
+  const path = join(dir, NAME);
+  const mark = markIn(readIfThere(path));
+  if (!mark || (mark.pid === process.pid && mark.host === hostname())) quietly(() => rmSync(path, { force: true }));
+}
+
+function createLockedError(message: string): UserError {
+  return new UserError('RUN_EXISTS', `${message}; one process trains a run at a time (if it is gone, delete the file)`);
+}
+
+/**
+ * Creates the file with its content in one step, so that no other process finds it empty.
+ * @returns false where the file is there already
+ */
+function create(path: string, mark: Mark): boolean {
+  const whole = `${path}.new.${process.pid}`;
+  try {
+    return refusable(() => {
+      writeFileSync(whole, JSON.stringify(mark));
+      try {
+        linkSync(whole, path);
+        return true;
+      } catch (thrown) {
+        if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return false;
+        throw thrown;
+      }
+    });
+  } finally {
+    quietly(() => rmSync(whole, { force: true }));
+  }
+}
+
+/** Content of a mark that is there. @throws {UserError} NO_PERMISSION where it cannot be read, or is no file */
+function readMark(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // just ended
+    const message = `${path}: expected the mark of a process that trains this run: ${messageOf(thrown)}; move it away`;
+    throw new UserError('NO_PERMISSION', message);
+  }
+}
+
+/** @throws {UserError} NO_PERMISSION with what the disk threw */
+function refusable<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (thrown) {
+    throw new UserError('NO_PERMISSION', `the run cannot be marked as training: ${messageOf(thrown)}`);
+  }
+}
+
+/**
+ * Replaces a stale mark by ours. Two processes may find the same one stale: the file is first renamed to a name of our
+ * own, and a process that took another's fresh mark puts it back and is refused.
+ */
+function replaceStale(path: string, stale: string | undefined, mine: Mark): void {
+  const aside = `${path}.${process.pid}`;
+  try {
+    renameSync(path, aside);
+  } catch {
+    throw createLockedError(`${path}: another process has just started to train this run`);
+  }
+  if (readIfThere(aside) !== stale) {
+    renameSync(aside, path);
+    throw createLockedError(`${path}: another process has just started to train this run`);
+  }
+  rmSync(aside, { force: true });
+  if (!create(path, mine)) throw createLockedError(`${path}: another process has just started to train this run`);
+}
+
+/** True while the marked process runs, and is no later one under the same number. */
+function lives({ pid, started }: Mark): boolean {
+  try {
+    process.kill(pid, 0); // signal 0 is none: it only asks
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  const now = startOf(pid);
+  return started === undefined || now === undefined || started === now;
+}
+
+/** Start time of a process: field 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
+function startOf(pid: number): string | undefined {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  // The command's name, in brackets, may hold blanks; `state` is the first field behind it.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Mark in a file; undefined where the file was cut off while it was written. */
+function markIn(text: string | undefined): Mark | undefined {
+  try {
+    const { format, pid, host, started } = JSON.parse(text ?? '');
+    if (!Number.isSafeInteger(pid) || pid < 1) return undefined;
+    return format === 2 && typeof host === 'string' ? { format, pid, host, started } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** Tokenizer and chat template of a model's folder, as Hugging Face writes it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { messageOf, UserError } from '../../core/errors.ts';
+import { ChatTemplate, templateText, templateTokens } from './chat-template.ts';
+import { BpeTokenizer } from './tokenizer.ts';
+
+/** JSON object. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Tokenizer of a model and, where it has one, its chat template. */
+export interface PretrainedText {
+  readonly tokenizer: BpeTokenizer;
+  readonly template: ChatTemplate | undefined;
+}
+
+/** Opens tokenizer and template of a folder. @throws {UserError} BAD_CHECKPOINT naming the file */
+export function openText(folder: string): PretrainedText {
+  const path = resolve(folder);
+  const config = readJson(path, 'tokenizer_config.json');
+  const tokenizer = new BpeTokenizer(readJson(path, 'tokenizer.json'), config, path);
+  const file = join(path, 'chat_template.jinja');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : templateText(config.chat_template);
+  return { tokenizer, template: text === undefined ? undefined : new ChatTemplate(text, templateTokens(config), path) };
+}
+
+/**
+ * Reads a JSON file.
+ * @throws {UserError} BAD_CHECKPOINT for a file that is missing or holds no JSON object
+ */
+export function readJson(folder: string, name: string): Json {
+  const path = join(folder, name);
+  if (!existsSync(path)) throw new UserError('BAD_CHECKPOINT', `${folder}: ${name} is missing`);
+  try {
+    const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new TypeError('expected an object');
+    return json as Json;
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}

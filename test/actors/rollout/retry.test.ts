@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { nextAttempt } from '../../../actors/rollout/retry.ts';
+import type { Failure } from '../../../src/core/failure.ts';
+
+const failure = (cause: Failure['cause']): Failure => ({ cause, where: '/env-hosts/0', message: 'm' });
+const task = { env: 'toy', index: 3, seed: 7 };
+const limits = { maxAttempts: 3, maxFailures: 10 };
+
+describe('a failed episode', () => {
+  it('is attempted again until its attempts are used up', () => {
+    const next = (attempt: number) => nextAttempt(failure('threw'), attempt, 1, task, limits);
+    expect([1, 2, 3].map(next)).toEqual([2, 3, undefined]);
+  });
+
+  it('keeps its attempt where it was lost with a host that another one brought down', () => {
+    expect([1, 2, 3].map((attempt) => nextAttempt(failure('lost'), attempt, 1, task, limits))).toEqual([1, 2, 3]);
+  });
+
+  it('ends the run where too many fail in a row, and says who is to blame', () => {
+    const at = (cause: Failure['cause'], inARow: number) => () => nextAttempt(failure(cause), 1, inARow, task, limits);
+    expect(at('threw', 9)()).toBe(2);
+    expect(at('threw', 10)).toThrow(
+      'the environment is broken: 10 episodes in a row failed (the last: threw on toy/3#7 at /env-hosts/0: m)',
+    );
+    expect(at('lost', 10)).toThrow('the environment is broken');
+    expect(at('policy', 10)).toThrow('the policy is broken');
+  });
+});

@@ -1,0 +1,58 @@
+/** Summary of an evaluation: success, score and pass@k apart, by sub-task. */
+import { describe, expect, it } from 'vitest';
+import type { TaskTable } from '../../../src/core/task.ts';
+import { summarise, type TaskOutcome } from '../../../src/learning/evaluation/summary.ts';
+
+const tasks: TaskTable = {
+  count: 4,
+  labels: ['easy', 'hard', 'absent'],
+  label: (index) => (index < 2 ? 'easy' : 'hard'),
+  split: () => [0, 1, 2, 3],
+  evalSeed: 0,
+};
+
+function outcome(index: number, successes: string, returns: readonly number[]): TaskOutcome {
+  return {
+    task: { env: 'toy', index, seed: 0 },
+    successes: Array.from(successes, (one) => one === '+'),
+    returns,
+    turns: returns.map((_, i) => i + 1),
+  };
+}
+
+const plan = { name: 'h8 sampled', horizon: 8, temperature: 1 };
+
+describe('summarise', () => {
+  const results = [
+    outcome(0, '++--', [1, 1, 0.5, 0]),
+    outcome(1, '++++', [1, 1, 1, 1]),
+    outcome(2, '+---', [1, 0, 0, 0]),
+  ];
+  const { labels, all, failed, name, horizon } = summarise({ plan, results, failed: 3 }, tasks);
+
+  it('splits by sub-task, and leaves out those that were not played', () => {
+    expect(labels.map(({ label, tasks, episodes }) => [label, tasks, episodes])).toEqual([
+      ['easy', 2, 8],
+      ['hard', 1, 4],
+    ]);
+    expect([all.tasks, all.episodes, failed, name, horizon]).toEqual([3, 12, 3, 'h8 sampled', 8]);
+  });
+
+  it('keeps success, score and pass@k apart', () => {
+    const easy = labels[0]!;
+    expect(easy.success.value).toBeCloseTo(0.75, 12); // of tasks: ½ and 1
+    expect(easy.score).toBeCloseTo(6.5 / 8, 12); // partial rewards count here alone
+    expect(easy.passAtK).toEqual({ 1: expect.closeTo(0.75, 12), 2: expect.closeTo((5 / 6 + 1) / 2, 12), 4: 1 });
+    expect(all.success).toMatchObject({ n: 3 });
+    expect(all.success.low).toBeLessThan(all.success.value);
+  });
+
+  it('goes on where episodes failed: k up to the fewest of a task, tasks without any count nowhere', () => {
+    const uneven = [outcome(0, '+-', [1, 0]), outcome(1, '+++', [1, 1, 1]), outcome(2, '', [])];
+    const { all: total } = summarise({ plan, results: uneven, failed: 7 }, tasks);
+    expect([total.tasks, total.episodes]).toEqual([2, 5]);
+    expect(Object.keys(total.passAtK)).toEqual(['1', '2']);
+    const nothing = summarise({ plan, results: [outcome(0, '', [])], failed: 4 }, tasks).all;
+    expect(nothing.success).toMatchObject({ value: Number.NaN, low: 0, high: 1 });
+  });
+});

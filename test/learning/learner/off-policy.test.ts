@@ -1,0 +1,188 @@
+/** Corrections for decisions of older weights: the two ways against each other, where their answers are known. */
+import { describe, expect, it } from 'vitest';
+import { importance } from '../../../src/algo/importance.ts';
+import { openEngine } from '../../../src/compute/engine/open.ts';
+import { smallModel } from '../../../src/compute/model/config.ts';
+import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
+import { initialParams, type ParamSet } from '../../../src/compute/model/parameters.ts';
+import type { DecoderKind } from '../../../src/compute/model/programs.ts';
+import type { Decision, Group } from '../../../src/core/trajectory.ts';
+import { Trainer, type TrainerOptions, type UpdateResult } from '../../../src/learning/learner/trainer.ts';
+import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
+import { toyGroups } from '../../support/toy-groups.ts';
+import { view } from '../../support/toy-worlds.ts';
+
+const codec = new ViewCodec(view);
+const VERSION = 3;
+const WIDE = 1e6;
+
+function optionsOf(decoder: DecoderKind, change: Partial<TrainerOptions>): TrainerOptions {
+  return {
+    model: smallModel(codec.vocabSize, {
+      hiddenSize: 8,
+      layers: 1,
+      maxPositions: 64,
+      choiceHead: decoder === 'choice',
+      valueHead: false,
+    }),
+    codec,
+    decoder,
+    estimator: {
+      algorithm: 'grpo',
+      std: true,
+      credit: 'trajectory',
+      gamma: 0.9,
+      truncation: 'terminal',
+      aggregation: { type: 'token-mean' },
+    },
+    epochs: 1,
+    minibatches: 1,
+    coefficients: { clipLow: WIDE, clipHigh: WIDE, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
+    offPolicy: { type: 'ratio' },
+    learningRate: { peak: 0.01, warmupSteps: 0, decay: 'none', final: 1 },
+    maxGradNorm: 1e9, // shrinking to a norm would hide a factor
+    adamW: defaultAdamW,
+    filterGroups: true,
+    seed: 1,
+    ...change,
+  };
+}
+
+interface Updated extends UpdateResult {
+  /** First moments after one step from zero: the gradient, scaled. */
+  readonly gradient: Readonly<Record<string, Float32Array>>;
+  readonly params: ParamSet;
+}
+
+async function update(
+  groups: readonly Group[],
+  decoder: DecoderKind,
+  change: Partial<TrainerOptions>,
+): Promise<Updated> {
+  const engine = await openEngine({ name: 'reference' });
+  const options = optionsOf(decoder, change);
+  const start = { ...initialParams(options.model, 1), version: VERSION };
+  const trainer = await Trainer.create(engine, options, { params: start });
+  const result = await trainer.update(groups, 0);
+  expect(result.broken).toBeUndefined();
+  return { ...result, gradient: trainer.moments.m, params: trainer.params };
+}
+
+function batch(decoder: DecoderKind, version: number): Group[] {
+  return toyGroups({ world: 'chain', codec, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version });
+}
+
+/** The batch with every behaviour log-probability changed. */
+function behaved(groups: readonly Group[], change: (logprob: number) => number): Group[] {
+  const moved = (decision: Decision): Decision =>
+    decision.kind === 'choice'
+      ? { ...decision, logprob: change(decision.logprob) }
+      : { ...decision, logprobs: decision.logprobs.map(change) };
+  return groups.map((group) => ({
+    ...group,
+    trajectories: group.trajectories.map((one) => ({
+      ...one,
+      turns: one.turns.map((turn) => ({ ...turn, decision: moved(turn.decision!) })),
+    })),
+  }));
+}
+
+function expectSame(got: Updated['gradient'], want: Updated['gradient'], tolerance: number): void {
+  let [difference, norm] = [0, 0];
+  for (const [name, values] of Object.entries(want)) {
+    for (let i = 0; i < values.length; i++) {
+      difference += (got[name]![i]! - values[i]!) ** 2;
+      norm += values[i]! ** 2;
+    }
+  }
+  expect(norm).toBeGreaterThan(0);
+  expect(Math.sqrt(difference / norm)).toBeLessThanOrEqual(tolerance);
+}
+
+describe('off-policy correction', () => {
+  for (const decoder of ['choice', 'tokens'] as const) {
+    // d/dθ of r·A at r = π/π_behaviour, and of w·r′·A with w = π_start/π_behaviour at r′ = 1: both w·A·∇log π.
+    it(`the first step of both is the same where nothing clips and nothing is truncated: ${decoder}`, async () => {
+      const older = batch(decoder, VERSION - 1);
+      const ratio = await update(older, decoder, {});
+      const truncated = await update(older, decoder, { offPolicy: { type: 'truncated', cap: WIDE, per: 'token' } });
+      expectSame(truncated.gradient, ratio.gradient, 1e-5);
+      expect(truncated.stats.importanceMax).toBeGreaterThan(1.1); // there was something to correct
+      expect(truncated.stats.importanceTruncated).toBe(0);
+    }, 30_000);
+
+    it(`decisions of the present weights are not corrected at all: ${decoder}`, async () => {
+      const fresh = batch(decoder, VERSION);
+      const ratio = await update(fresh, decoder, {});
+      const truncated = await update(fresh, decoder, { offPolicy: { type: 'truncated', cap: 1, per: 'decision' } });
+      expect(truncated.gradient).toEqual(ratio.gradient);
+      expect(truncated.stats).not.toHaveProperty('importanceMean');
+    }, 30_000);
+  }
+
+  it('weighs the surrogate alone: entropy is what it is, whatever the behaviour was', async () => {
+    const truncated = { offPolicy: { type: 'truncated', cap: 2, per: 'decision' } } as const;
+    const plain = await update(batch('choice', VERSION), 'choice', {});
+    const unlikely = behaved(batch('choice', VERSION - 1), (logprob) => logprob - 3);
+    const corrected = await update(unlikely, 'choice', truncated);
+    expect(corrected.stats.importanceMean).toBeGreaterThan(10);
+    expect(corrected.stats.importanceTruncated).toBe(1);
+    expect(corrected.stats.entropy).toBeCloseTo(plain.stats.entropy!, 6);
+    // Every weight is the cap: the same loss as with twice the advantages, beside the same entropy bonus.
+    const zero = { entropyCoef: 0, clipLow: WIDE, clipHigh: WIDE, valueCoef: 0, valueClip: 1 };
+    const capped = await update(unlikely, 'choice', { ...truncated, coefficients: zero });
+    const single = await update(unlikely, 'choice', {
+      coefficients: zero,
+      offPolicy: { type: 'truncated', cap: 1, per: 'decision' },
+    });
+    for (const [name, values] of Object.entries(single.gradient)) {
+      for (const [i, value] of values.entries()) expect(capped.gradient[name]![i]).toBeCloseTo(2 * value, 5);
+    }
+  }, 30_000);
+
+  it('the clip is around the start of the update, not around the behaviour', async () => {
+    const coefficients = { clipLow: 0.2, clipHigh: 0.2, entropyCoef: 0, valueCoef: 0, valueClip: 1 };
+    const unlikely = behaved(batch('choice', VERSION - 1), (logprob) => logprob - 1); // every ratio is about e
+    const ratio = await update(unlikely, 'choice', { coefficients });
+    expect(ratio.stats.clipFraction).toBeGreaterThan(0.2); // all that is to become likelier
+    const offPolicy = { type: 'truncated', cap: 4, per: 'decision' } as const;
+    const first = await update(unlikely, 'choice', { coefficients, offPolicy });
+    expect(first.stats.clipFraction).toBe(0);
+    const later = await update(unlikely, 'choice', {
+      coefficients: { ...coefficients, clipLow: 0.01, clipHigh: 0.01 },
+      offPolicy,
+      epochs: 4,
+    });
+    expect(later.stats.clipFraction).toBeGreaterThan(0.05); // once the learner has moved it is not inert
+  }, 30_000);
+
+  it('a token, a decision and a trajectory share a ratio as told', async () => {
+    const groups = behaved(batch('tokens', VERSION - 1), (logprob) => logprob - 0.3);
+    const largest = async (per: 'token' | 'decision' | 'trajectory') =>
+      (await update(groups, 'tokens', { offPolicy: { type: 'truncated', cap: WIDE, per } })).stats.importanceMax!;
+    const [token, decision, trajectory] = [
+      await largest('token'),
+      await largest('decision'),
+      await largest('trajectory'),
+    ];
+    expect(decision).toBeGreaterThan(token);
+    expect(trajectory).toBeGreaterThan(decision);
+  }, 30_000);
+
+  it('weights are bounded by the cap and unbiased without it', () => {
+    // Two actions, behaviour q, learner p: Σ_a q(a)·w(a)·f(a) = Σ_a p(a)·f(a) exactly, for any f.
+    const [q, p] = [
+      [0.8, 0.2],
+      [0.5, 0.5],
+    ];
+    const f = [3, -7];
+    const log = (xs: readonly number[]) => xs.map(Math.log);
+    const { weights } = importance(log(p!), log(q!), WIDE);
+    const corrected = q!.reduce((sum, x, a) => sum + x * weights[a]! * f[a]!, 0);
+    expect(corrected).toBeCloseTo(
+      p!.reduce((sum, x, a) => sum + x * f[a]!, 0),
+      12,
+    );
+    expect(Math.max(...importance(log(p!), log(q!), 2).weights)).toBe(2);
+  });
+});

@@ -1,0 +1,186 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { writeTinyChatModel } from '../../../experiments/tiny-chat-model.ts';
+import { parameterSpecs } from '../../../src/compute/model/parameters.ts';
+import { readAdapter, writeAdapter } from '../../../src/policy/pretrained/adapter.ts';
+import { openModel } from '../../../src/policy/pretrained/folder.ts';
+import { readModelConfig } from '../../../src/policy/pretrained/model-config.ts';
+import { readWeight } from '../../../src/policy/pretrained/shards.ts';
+import { openText } from '../../../src/text/templates/model-text.ts';
+
+const tinyConfig = {
+  model_type: 'qwen2',
+  hidden_size: 64,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  intermediate_size: 160,
+  vocab_size: 640,
+  max_position_embeddings: 512,
+  rms_norm_eps: 1e-6,
+  rope_theta: 10_000,
+  tie_word_embeddings: true,
+  hidden_act: 'silu',
+  torch_dtype: 'float32',
+};
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'longplay-model-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('config.json', () => {
+  it('is read in both dialects alike', () => {
+    const { rope_theta, torch_dtype, ...rest } = tinyConfig;
+    const nested = { ...rest, dtype: torch_dtype, rope_parameters: { rope_type: 'default', rope_theta } };
+    expect(readModelConfig(nested, 'c')).toEqual(readModelConfig(tinyConfig, 'c'));
+    expect(readModelConfig(tinyConfig, 'c')).toMatchObject({
+      ropeTheta: 10_000,
+      qkvBias: true,
+      kvHeads: 2,
+      maxPositions: 512,
+    });
+    expect(readModelConfig(tinyConfig, 'c', 100).maxPositions).toBe(100);
+  });
+
+  it.each([
+    ['model_type', 'gpt2'],
+    ['rope_scaling', { type: 'yarn', factor: 4 }],
+    ['rope_scaling', { rope_type: 'llama3' }],
+    ['rope_parameters', { rope_type: 'dynamic', rope_theta: 1e4 }],
+    ['rope_parameters', { rope_type: 'default', partial_rotary_factor: 0.5 }],
+    ['use_sliding_window', true],
+    ['layer_types', ['full_attention', 'sliding_attention']],
+    ['quantization_config', { bits: 4 }],
+    ['hidden_act', 'gelu'],
+    ['num_hidden_layers', 0],
+    ['num_key_value_heads', 3],
+    ['vocab_size', '640'],
+    ['rms_norm_eps', -1],
+    ['final_logit_softcapping', 30],
+  ])('with %s %j is refused by that name', (field, value) => {
+    expect(() => readModelConfig({ ...tinyConfig, [field]: value }, 'here/config.json')).toThrow(
+      field === 'num_key_value_heads' ? /here\/config\.json: .*kvHeads/ : new RegExp(`here/config\\.json: ${field}`),
+    );
+  });
+});
+
+describe('a model folder', () => {
+  it('is opened with its weights in place, through links too', () => {
+    const weights = writeTinyChatModel(folder);
+    const { config, shards, endTokens } = openModel(folder);
+    expect(endTokens).toEqual([258, 256]);
+    for (const { name } of parameterSpecs(config)) expect(readWeight(shards.weights.get(name)!)).toEqual(weights[name]);
+    const linked = mkdtempSync(join(tmpdir(), 'longplay-links-'));
+    try {
+      for (const name of readdirSync(folder)) symlinkSync(join(folder, name), join(linked, name));
+      expect(openModel(linked).shards.hash).toBe(shards.hash);
+    } finally {
+      rmSync(linked, { recursive: true });
+    }
+  });
+
+  it.each([
+    ['no folder', () => rmSync(folder, { recursive: true }), /is no folder/],
+    ['no config', () => rmSync(join(folder, 'config.json')), /config\.json is missing/],
+    ['no weights', () => rmSync(join(folder, 'model.safetensors')), /found neither/],
+    ['a config that is not JSON', () => writeFileSync(join(folder, 'config.json'), '{'), /config\.json: /],
+    ['a truncated shard', () => truncate(-10), /model\.safetensors: cut short: .* ends at byte/],
+    ['a shard without a header', () => truncate(-1e9), /cut short: 5 bytes/],
+    ['another width', () => configure({ intermediate_size: 64 }), /mlp\.\w+\.weight is \[.*\], expected \[.*64/],
+    ['a missing weight', () => configure({ tie_word_embeddings: false }), /weight lm_head\.weight .* is missing/],
+    ['a weight too many', () => configure({ num_hidden_layers: 1 }), /layers\.1\..* is no part of the model/],
+    ['a missing shard', () => index('model-2.safetensors'), /shard model-2\.safetensors is missing/],
+    ['a shard outside', () => index('../model.safetensors'), /is no shard's name/],
+    ['a folder for weights', () => folderFor('model.safetensors'), /model\.safetensors: expected a file of weights/],
+  ])('with %s is refused in one line', (_what, harm, message) => {
+    writeTinyChatModel(folder);
+    harm();
+    const opening = () => openModel(folder);
+    expect(opening).toThrow(message);
+    expect(opening).toThrow(
+      expect.objectContaining({ code: 'BAD_CHECKPOINT', message: expect.not.stringContaining('\n') }),
+    );
+  });
+
+  it('without tokenizer or template says so', () => {
+    writeTinyChatModel(folder);
+    expect(openText(folder).template).toBeDefined();
+    rmSync(join(folder, 'chat_template.jinja'));
+    expect(openText(folder).template).toBeUndefined();
+    rmSync(join(folder, 'tokenizer.json'));
+    expect(() => openText(folder)).toThrow(/tokenizer\.json is missing/);
+  });
+
+  it('with a template that is cut off says so, and not what the parser ran into', () => {
+    writeTinyChatModel(folder);
+    writeFileSync(join(folder, 'chat_template.jinja'), '{% for message in messages %}{{ message.');
+    expect(() => openText(folder)).toThrow(/the chat template cannot be read: it ends in the middle of/);
+  });
+
+  it('with a template that does not end says so', () => {
+    writeTinyChatModel(folder);
+    const endless = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
+    writeFileSync(join(folder, 'chat_template.jinja'), endless);
+    const { template } = openText(folder);
+    expect(() => template!.render([])).toThrow(/the chat template fails: it did not end within 5 s/);
+  });
+
+  function folderFor(name: string): void {
+    rmSync(join(folder, name));
+    mkdirSync(join(folder, name));
+  }
+  function truncate(by: number): void {
+    const file = join(folder, 'model.safetensors');
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.subarray(0, Math.max(5, bytes.length + by)));
+  }
+  function configure(change: Record<string, unknown>): void {
+    const file = join(folder, 'config.json');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...change }));
+  }
+  function index(name: string): void {
+    const map = { weight_map: { 'model.norm.weight': name } };
+    writeFileSync(join(folder, 'model.safetensors.index.json'), JSON.stringify(map));
+  }
+});
+
+describe('an adapter', () => {
+  const adapter = { rank: 2, alpha: 8, targets: ['q_proj', 'v_proj'], rslora: true };
+
+  function written() {
+    writeTinyChatModel(folder);
+    const config = { ...openModel(folder).config, adapter };
+    const values = Object.fromEntries(
+      parameterSpecs(config).map(({ name, shape }, i) => [name, new Float32Array(shape[0]! * shape[1]!).fill(i + 0.5)]),
+    );
+    const out = join(folder, 'adapter');
+    writeAdapter(out, config, values, folder);
+    return { config, values, out };
+  }
+
+  it('that was written is read again', () => {
+    const { config, values, out } = written();
+    expect(readAdapter(out, config)).toEqual({ lora: adapter, baseModel: folder, values });
+  });
+
+  it.each([
+    [{ use_dora: true }, /use_dora is true, expected false/],
+    [{ bias: 'all' }, /bias is "all"/],
+    [{ modules_to_save: ['lm_head'] }, /modules_to_save/],
+    [{ rank_pattern: { q_proj: 4 } }, /rank_pattern/],
+    [{ peft_type: 'IA3' }, /peft_type/],
+    [{ r: 4 }, /is \[2, \d+\], the model and rank 4 expect \[4, \d+\]/],
+    [{ target_modules: ['q_proj'] }, /v_proj.* belongs to none of the targets/],
+    [{ target_modules: ['q_proj', 'v_proj', 'w_proj'] }, /no projection called w_proj/],
+    [{ target_modules: 'all-linear' }, /target_modules/],
+  ])('with %j is refused in one line', (change, message) => {
+    const { config, out } = written();
+    const file = join(out, 'adapter_config.json');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...change }));
+    expect(() => readAdapter(out, config)).toThrow(message);
+  });
+});

@@ -1,0 +1,148 @@
+/** Exported language models: read back by us, and by transformers and peft where Python has them. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { f32, promptsOf } from '../../experiments/parity/llm-feeds.ts';
+import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
+import { openEngine } from '../../src/compute/engine/open.ts';
+import type { ModelConfig } from '../../src/compute/model/config.ts';
+import { parameterSpecs } from '../../src/compute/model/parameters.ts';
+import { forwardGraph } from '../../src/compute/model/programs.ts';
+import { Rng } from '../../src/core/rng.ts';
+import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
+import { runStateOf } from '../../src/learning/learner/run-state.ts';
+import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
+import { freeze } from '../../src/policy/pretrained/base.ts';
+import { openModel, type PretrainedModel } from '../../src/policy/pretrained/folder.ts';
+import { readWeight } from '../../src/policy/pretrained/shards.ts';
+import { exportPolicy } from '../../src/run/export-policy.ts';
+import { readRunConfig } from '../../src/run/run-folder.ts';
+import { openText } from '../../src/text/templates/model-text.ts';
+import { makePolicyRun } from '../support/policy-run.ts';
+
+const importsOf = (modules: string) =>
+  ['python3', '/usr/bin/python3'].find((bin) => spawnSync(bin, ['-c', `import ${modules}`]).status === 0);
+const python = importsOf('torch, transformers, peft');
+if (!python) console.log('skipped: no Python here has torch, transformers and peft; exports are read back by us alone');
+
+const dir = mkdtempSync(join(tmpdir(), 'longplay-export-'));
+const ids = Array.from({ length: 24 }, (_, i) => (i * 37 + 5) % 250);
+const adapter = '{rank: 4, alpha: 8, targets: [q_proj, v_proj, down_proj]}';
+const moved = (values: Readonly<Record<string, Float32Array>>) => {
+  const rng = Rng.fromSeed(3);
+  for (const data of Object.values(values)) for (let i = 0; i < data.length; i++) data[i]! += 0.1 * rng.normal();
+};
+
+beforeAll(async () => {
+  writeTinyChatModel(join(dir, 'model'));
+  const settings = (more: readonly string[]) => [`policy.path=${join(dir, 'model')}`, ...more];
+  await makePolicyRun(
+    join(dir, 'lora'),
+    'textcraft',
+    settings(['policy.kind=checkpoint', `policy.adapter=${adapter}`]),
+    moved,
+  );
+  await makePolicyRun(
+    join(dir, 'beside'),
+    'textcraft',
+    settings(['policy.kind=server', `policy.adapter=${adapter}`, 'learner.offPolicy={type: truncated}']),
+    moved,
+  );
+  await makePolicyRun(join(dir, 'full'), 'textcraft', settings(['policy.kind=checkpoint', 'policy.full=true']), moved);
+}, 120_000);
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** Weights that a run trained. */
+function trained(run: string) {
+  const { identity, params } = runStateOf(loadNewestOf(join(dir, run)));
+  return { lora: identity.model.adapter, values: params.values };
+}
+
+/** Next-token log-probabilities of `ids` under a model. */
+async function logprobs(config: ModelConfig, values: Readonly<Record<string, Float32Array>> = {}): Promise<number[]> {
+  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+  const program = await engine.compile(forwardGraph(config));
+  const weights = Object.fromEntries(
+    parameterSpecs(config).map(({ name, shape }) => [name, f32(shape, values[name]!)]),
+  );
+  const out = await program.run({ ...promptsOf([ids]), ...weights });
+  const logits = out.logits!.data as Float32Array;
+  const width = config.vocabSize;
+  const told = ids.slice(1).map((id, t) => {
+    const row = logits.subarray(t * width, (t + 1) * width);
+    const peak = Math.max(...row);
+    return row[id]! - peak - Math.log(row.reduce((sum, x) => sum + Math.exp(x - peak), 0));
+  });
+  await engine.dispose();
+  return told;
+}
+
+/** The same under the weights that a folder holds. */
+function stored({ config, shards }: PretrainedModel): Promise<number[]> {
+  return logprobs(config, Object.fromEntries([...shards.weights].map(([name, weight]) => [name, readWeight(weight)])));
+}
+
+function expectAlike(found: readonly number[], expected: readonly number[]): void {
+  expect(found.length).toBe(expected.length);
+  expect(Math.max(...found.map((x, i) => Math.abs(x - expected[i]!)))).toBeLessThan(1e-4);
+}
+
+/** What the run's own policy computes, beside its base. */
+async function expectedOf(run: string): Promise<number[]> {
+  const { lora, values } = trained(run);
+  const model = openModel(join(dir, 'model'));
+  return logprobs(lora ? { ...freeze(model), adapter: lora } : model.config, values);
+}
+
+describe.each(['lora', 'beside', 'full'])('a run (%s)', (run) => {
+  it('is a model folder in the form of Hugging Face, which computes the same', async () => {
+    const out = join(dir, `${run}-hf`);
+    const { update, notes } = exportPolicy(join(dir, run), readRunConfig(join(dir, run)), 'hf', out);
+    expect([update, notes]).toEqual([7, []]);
+    const read = openModel(out);
+    const expected = await expectedOf(run);
+    expectAlike(await stored(read), expected);
+    // It is no copy of the base, and everything beside the weights is.
+    const before = await stored(openModel(join(dir, 'model')));
+    expect(Math.max(...before.map((x, i) => Math.abs(x - expected[i]!)))).toBeGreaterThan(0.1);
+    expect(openText(out).template?.text).toBe(openText(join(dir, 'model')).template?.text);
+    const config = (folder: string) => readFileSync(join(folder, 'config.json'), 'utf8');
+    expect(config(out)).toBe(config(join(dir, 'model')));
+    expect(() => exportPolicy(join(dir, run), readRunConfig(join(dir, run)), 'hf', out)).toThrow(/exists already/);
+  });
+});
+
+it('an adapter is what the run trained, in the form of peft', () => {
+  const out = join(dir, 'adapter');
+  exportPolicy(join(dir, 'lora'), readRunConfig(join(dir, 'lora')), 'adapter', out);
+  const { lora, values } = trained('lora');
+  const read = readAdapter(out, openModel(join(dir, 'model')).config);
+  expect(read.values).toEqual(values);
+  expect({ ...read.lora, targets: new Set(read.lora.targets) }).toEqual({ ...lora, targets: new Set(lora!.targets) });
+  const full = () => exportPolicy(join(dir, 'full'), readRunConfig(join(dir, 'full')), 'adapter', join(dir, 'none'));
+  expect(full).toThrow(/there is no adapter; use --to hf/);
+  expect(existsSync(join(dir, 'none'))).toBe(false);
+});
+
+it.skipIf(!python)(
+  'transformers and peft read both, and compute the same',
+  async () => {
+    const out = join(dir, 'for-python');
+    const lora = join(dir, 'lora');
+    exportPolicy(lora, readRunConfig(lora), 'hf', join(out, 'hf'));
+    exportPolicy(lora, readRunConfig(lora), 'adapter', join(out, 'adapter'));
+    const script = fileURLToPath(new URL('../support/hf-logprobs.py', import.meta.url));
+    const expected = await expectedOf('lora');
+    for (const more of [[join(out, 'hf')], [join(dir, 'model'), join(out, 'adapter')]]) {
+      const { status, stdout, stderr } = spawnSync(python!, [script, JSON.stringify(ids), ...more], {
+        encoding: 'utf8',
+      });
+      if (status !== 0) throw new Error(stderr);
+      expectAlike(JSON.parse(stdout) as number[], expected);
+    }
+  },
+  120_000,
+);
