@@ -5,6 +5,7 @@ import { createEpisodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
 import type { ModelConfig } from '../src/compute/model/config.ts';
 import { parameterSpecs } from '../src/compute/model/parameters.ts';
+import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
@@ -46,8 +47,8 @@ export function checkClusterRun(
   if (cluster && cluster.verify > 0 && replay === 'never') {
     throw refuse("--verify plays episodes again, and this world's actions have effects outside; leave it out");
   }
-  if (config.policy.kind !== 'local' && !isServed(config)) {
-    throw refuse(`workers play the local policy or one behind a server, not policy.kind '${config.policy.kind}'`);
+  if (!policyKindOf(config).hasWorkers) {
+    throw refuse(`workers play policy.kind ${kindsThat('hasWorkers')}, not '${config.policy.kind}'`);
   }
   const bytes = model && !isServed(config) ? weightBytes(model) : 0;
   if (bytes > MAX_WEIGHTS_BYTES) {

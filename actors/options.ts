@@ -5,6 +5,7 @@ import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
 import type { ClusterMonitor } from '../src/cluster/cluster-monitor.ts';
 import type { EngineOptions } from '../src/compute/engine/engine.ts';
+import { policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
@@ -93,8 +94,6 @@ export interface RunOptions {
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
   /** Called with every finished group, traced or not; for displays. */
   readonly onEpisodes?: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
-  /** `thread`: the rollout actor in a thread of its own, two hops a turn farther away. Default `local`. */
-  readonly rolloutPlacement?: 'local' | 'thread' | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number | undefined;
   /** Limits that no configuration sets. */
@@ -124,8 +123,8 @@ export function hasBarriers({ mode, replay }: RunOptions): boolean {
 }
 
 /** True for a policy whose tokens a server samples. */
-export function isServed({ policy }: RunConfig): boolean {
-  return policy.kind === 'server';
+export function isServed(config: RunConfig): boolean {
+  return policyKindOf(config).isServed;
 }
 
 /**

@@ -11,6 +11,7 @@ import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { checkChaos } from '../src/chaos/spec.ts';
 import type { ModelConfig } from '../src/compute/model/config.ts';
+import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
@@ -58,7 +59,7 @@ export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
 function fitToMemory(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
-  if (!policy || options.config.policy.kind === 'server') return options; // the server has the cache
+  if (!policy || policyKindOf(options.config).isServed) return options; // the server has the cache
   const { config, notice } = fitCache(options.config, policy.model);
   if (notice !== undefined) options.onNotice?.(notice);
   return { ...options, config };
@@ -90,14 +91,12 @@ export async function startRun(given: RunOptions): Promise<Run> {
   const policy = journaled?.policy ?? set;
   noticeDefaultView(options, env, policy, module.view);
   if (learn && !policy) {
-    throw new UserError(
-      'BAD_CONFIG',
-      `policy.kind: '${config.policy.kind}' cannot learn; use 'local', 'checkpoint' or 'server'`,
-    );
+    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use ${kindsThat('learns')}`);
   }
   const { openai, apiKeyEnv } = config.policy;
-  const remote =
-    config.policy.kind === 'openai' ? await connect(config.policy, readSecret(apiKeyEnv), module.view) : undefined;
+  const remote = policyKindOf(config).isRemote
+    ? await connect(config.policy, readSecret(apiKeyEnv), module.view)
+    : undefined;
   const view = policy?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
@@ -123,7 +122,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
-    await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
+    await spawnRollout(system, played, 'local', most.rollout);
     if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
@@ -144,7 +143,7 @@ function noticeDefaultView(
   policy: Policy | undefined,
   view: View | undefined,
 ): void {
-  if (config.policy.kind !== 'local' || !policy || view) return;
+  if (policyKindOf(config).isLanguageModel || !policy || view) return;
   onNotice?.(
     `${id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
   );

@@ -101,8 +101,12 @@ async function recordConversations(dir: string): Promise<string> {
   process.stdout.write('recording conversations\n');
   const model = await serveScriptedModel();
   try {
-    const openai = { baseUrl: model.url, model: SCRIPTED_MODEL, format: 'react' } as const;
-    const config: RolloutOptions['config'] = { env: { id: 'textcraft' }, policy: { kind: 'openai', openai } };
+    const policy = {
+      kind: 'openai',
+      openai: { baseUrl: model.url, model: SCRIPTED_MODEL },
+      chat: { format: 'react' },
+    } as const;
+    const config: RolloutOptions['config'] = { env: { id: 'textcraft' }, policy };
     await rollout({ config, episodes: 12, horizon: 12, dir }).done;
   } finally {
     await model.close();

@@ -76,7 +76,7 @@ export function rateAtTokens({ curve }: CellRow, tokens: number): number | undef
 }
 
 /** Mean success over the points of a curve, which lie evenly over the environment steps: how soon it was learnt. */
-export function meanOfCurve({ curve }: CellRow): number {
+function meanOfCurve({ curve }: CellRow): number {
   return curve.reduce((sum, { evaluated }) => sum + rateOf(evaluated), 0) / curve.length;
 }
 
@@ -111,7 +111,7 @@ const percent = (share: number) => (Number.isFinite(share) ? (100 * share).toFix
 const formatSigned = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
 
 /** `+1.7 [−2.1, +5.5]`, points of success. */
-export function points({ value, low, high }: Estimated): string {
+function points({ value, low, high }: Estimated): string {
   return `${formatSigned(value)} [${formatSigned(low)}, ${formatSigned(high)}]`;
 }
 

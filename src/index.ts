@@ -4,7 +4,15 @@ export type { EnvEvent, Failed, Observed as EnvObserved } from '../actors/env/pr
 export type { EvaluationPlan, EvaluationRecord, TrainEnded } from '../actors/scheduler/protocol.ts';
 export { type Run, type RunOptions, startRun } from '../actors/tree.ts';
 export { registry as environments } from '../envs/registry.ts';
-export * from './algo/advantages.ts';
+export { type Estimate, type Extras, estimate, scores } from './algo/advantages.ts';
+export type { AgentEvolConfig } from './algo/agent-evol.ts';
+export type { Truncation } from './algo/estimator.ts';
+export type { EstimatorConfig } from './algo/estimators.ts';
+export type { GigpoConfig } from './algo/gigpo.ts';
+export type { DrGrpoConfig, GrpoConfig } from './algo/grpo.ts';
+export type { PpoConfig } from './algo/ppo.ts';
+export type { ReinforcePlusPlusConfig } from './algo/reinforce-plus-plus.ts';
+export type { RlooConfig } from './algo/rloo.ts';
 export type { Engine, EngineOptions, HostTensor, Program } from './compute/engine/engine.ts';
 export { openEngine } from './compute/engine/open.ts';
 export { checkRunConfig, loadRunConfig } from './config/load.ts';

@@ -18,7 +18,7 @@ import { isWithin, type StepBounds } from './check.ts';
 import { Dispatch } from './dispatch.ts';
 import { type HostVariables, hostEnvironment } from './host-environment.ts';
 import { HostProcesses } from './host-processes.ts';
-import { HostThreads } from './host-threads.ts';
+import { HostThreads, type ThreadLimits } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open } from './protocol.ts';
@@ -35,6 +35,9 @@ import {
   type Verdict,
 } from './slot.ts';
 
+/** Milliseconds in which a host loads its envs: an index or a browser takes seconds. */
+const START_MS = 30_000;
+
 /** Env hosts replaced in a row, no action answered in between, after which the environment counts as broken. */
 const MAX_RESTARTS = 10;
 
@@ -44,13 +47,11 @@ export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' |
   readonly threads: number;
   /** Factory of the hosts in place of what `isolation` says: a test's own. */
   readonly hosts?: HostFactory | undefined;
-  /** Milliseconds to load the envs. Default 30000. */
-  readonly startMs?: number | undefined;
   /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
   readonly maxRestarts?: number | undefined;
   /** False where the policy does not need the list of actions. Default true. */
   readonly listActions?: boolean | undefined;
-  readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
+  readonly resourceLimits?: ThreadLimits;
   /** Environment variables that hosts inherit, or do not, whatever their names look like; inline hosts have all. */
   readonly variables?: HostVariables | undefined;
   readonly clock?: Clock | undefined;
@@ -242,7 +243,7 @@ class Pool implements EnvPool {
   }
 
   async #startHost(slot: Slot): Promise<void> {
-    const { envs, listActions = true, startMs = 30_000, outside, stepDeadlineMs } = this.#options;
+    const { envs, listActions = true, outside, stepDeadlineMs } = this.#options;
     let host: Host | undefined;
     const listener = {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
@@ -258,7 +259,7 @@ class Pool implements EnvPool {
     const where = slot.where;
     const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
     const made = { envs, listActions, where, chaos: faults, watchful: slot.careful > 0 };
-    if (this.#factory) host = await this.#factory.start(made, listener, startMs);
+    if (this.#factory) host = await this.#factory.start(made, listener, START_MS);
     else {
       const deadlineMs = (episode: number) => deadlineOf(this.#episodes.get(episode), this.#options);
       const clock = this.#clock;

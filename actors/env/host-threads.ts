@@ -25,7 +25,6 @@ import { ProcessorWait, readThread } from './processor-wait.ts';
 
 export interface ThreadLimits {
   readonly maxOldGenerationSizeMb?: number;
-  readonly maxYoungGenerationSizeMb?: number;
 }
 
 export class HostThreads implements HostFactory {

@@ -12,7 +12,7 @@
 
 import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
-import { type OpenedPolicy, openPolicy } from '../../src/policy/open-policy.ts';
+import { hasEngine, type OpenedPolicy, openPolicy, withNewest } from '../../src/policy/open-policy.ts';
 import type { ActRequest, Policy } from '../../src/policy/policy.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
@@ -38,16 +38,14 @@ const WEIGHTS_MS = 100_000;
 
 /** Init of a new incarnation, with the newest weights instead of those of the run's start. */
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
-  if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind === 'random') return init;
+  if (ctx.incarnation === 1 || init.learnerPath === undefined || !hasEngine(init.policy)) return init;
   const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
   const asked = await ctx.ask<ParamSet | ServedAdapter, LearnerCommand>(
     learner,
     (replyTo) => ({ type: 'weights', replyTo }),
     { deadlineMs: WEIGHTS_MS },
   );
-  if ('folder' in asked)
-    return init.policy.kind === 'follower' ? { ...init, policy: { ...init.policy, adapter: asked } } : init;
-  return init.policy.kind === 'follower' ? init : { ...init, policy: { ...init.policy, params: asked } };
+  return { ...init, policy: withNewest(init.policy, asked) };
 }
 
 function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal> {

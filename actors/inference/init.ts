@@ -12,7 +12,7 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
   const { maxBatch } = options.config.rollout;
   return {
     policy: policy
-      ? options.config.policy.kind === 'server'
+      ? isServed(options.config)
         ? serverInference(options, policy)
         : localInference(options, policy)
       : { kind: 'random' },

@@ -21,8 +21,6 @@ export interface ServedPolicyOptions {
   readonly policy: LocalPolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
-  /** Milliseconds that a decision may take, waiting included. Default 60000. */
-  readonly deadlineMs?: number;
   /** Bytes of turns that may wait or be under way; the first one may have any size. Default 256 MiB. */
   readonly maxBytes?: number;
 }
@@ -39,6 +37,8 @@ interface Waiting {
 
 type ReplyMessage = ActedEvent | EnvObserved | { readonly type: 'down'; readonly final: boolean };
 
+/** Milliseconds that a decision may take, waiting included: clients of HTTP servers give up about then. */
+const DECISION_MS = 60_000;
 /** Bytes of a message without a turn. */
 const SMALL = 200;
 /** Milliseconds that the policy's thread gets to read what was sent before; it may be inside a long call. */
@@ -70,7 +70,7 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
         mailbox: { capacity: maxBytes, overflow: 'wait', weigh: (message) => bytesOf(message as InferenceCommand) },
       },
     );
-    return new Served(system, inference, waiting, maxBytes, options.deadlineMs ?? 60_000);
+    return new Served(system, inference, waiting, maxBytes, DECISION_MS);
   } catch (thrown) {
     await system.stop();
     throw thrown;

@@ -1,4 +1,5 @@
 /** Spawns the batching inference actor. */
+import { hasEngine } from '../../src/policy/open-policy.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { InferenceCommand, InferenceInit } from './protocol.ts';
 
@@ -9,7 +10,7 @@ export function spawnInference(system: ActorSystem, init: InferenceInit, capacit
     {
       url: new URL('./inference-actor.js', import.meta.url),
       init,
-      placement: init.policy.kind === 'random' ? 'local' : 'thread',
+      placement: hasEngine(init.policy) ? 'thread' : 'local',
     },
     { killable: false, startMs: 120_000, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
   );

@@ -34,7 +34,7 @@ export function claims(name: string): boolean {
 }
 
 /** Texts that solve a task, its stages among them; none where no strategy is known. */
-export function solve(session: SciWorldSession, name: string): readonly string[] {
+function solve(session: SciWorldSession, name: string): readonly string[] {
   const strategy = STRATEGIES[name];
   if (!strategy) return [];
   const player = new Player(session);

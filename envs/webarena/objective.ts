@@ -47,7 +47,7 @@ export function slotsOf(objective: string): readonly Slot[] {
 }
 
 /** Words of a text in lower case, without the plural's `s`. */
-export function stems(text: string): string[] {
+function stems(text: string): string[] {
   return (text.toLowerCase().match(/[a-z]+/g) ?? []).map(stem);
 }
 

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
 import { view } from '../../envs/textcraft/index.ts';
-import type { EstimatorConfig } from '../../src/algo/advantages.ts';
+import type { EstimatorConfig } from '../../src/algo/estimators.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
 import { timeEngine } from '../../src/compute/engine/timed.ts';
 import { loadRunConfig } from '../../src/config/load.ts';

@@ -1,6 +1,6 @@
 /**
- * Advantages: from groups of trajectories to the advantage, return and weight of each decision. The one place that
- * knows every estimator; each lives in a file of its own.
+ * Advantages: from groups of trajectories to the advantage, return and weight of each decision. Each estimator
+ * is an entry of the table in estimators.ts; here is what they have in common.
  *
  * The unit is the decision, one per turn; γ and λ count turns. A decision that is a run of tokens passes its
  * advantage to every one of its tokens. That goes for PPO too: a record holds one critic value per decision, at the
@@ -9,104 +9,11 @@
  */
 import { UserError } from '../core/errors.ts';
 import type { Group, Trajectory } from '../core/trajectory.ts';
-import { type Aggregation, aggregationWeights } from './aggregate.ts';
-import { gae } from './gae.ts';
-import { stepAdvantage } from './gigpo.ts';
-import { byTurn, groupAdvantage } from './group-advantage.ts';
-import { returnsWithoutBaseline, whiten } from './reinforce-plus-plus.ts';
-import { type DecisionColumns, decisionColumns, returnsToGo } from './returns.ts';
-import { rloo } from './rloo.ts';
-
-/**
- * Treatment of an episode that the horizon cut.
- *
- * - `terminal`: as if the world had ended there, worth 0 from then on. Right where the horizon is part of the task;
- * - `bootstrap`: V of the final observation stands in for the turns never played; needs `finalValue`;
- * - `mask`: what cannot be known is not trained on. With a critic that is the last decision alone (its own outcome is
- *   missing; V at that decision stands in for the earlier ones). Without a critic it is every decision of the
- *   trajectory, whose score still takes part in its group's comparison (DAPO's overlong filtering); in REINFORCE++
- *   it enters no statistic, neither the group's mean nor the batch's.
- */
-export type Truncation = 'terminal' | 'bootstrap' | 'mask';
-
-interface Common {
-  /** Discount per turn, in [0, 1]. */
-  readonly gamma: number;
-  readonly truncation: Truncation;
-  readonly aggregation: Aggregation;
-}
-
-/** Scores that a group-relative estimator compares. */
-interface Credit {
-  /**
-   * Credit. `trajectory`: the discounted sum of rewards, the same advantage for every decision. `turn`: rewards-to-go
-   * at the same decision number (group-advantage.ts).
-   */
-  readonly credit: 'trajectory' | 'turn';
-}
-
-/** GRPO: scores against the mean of their group, by its standard deviation. */
-export interface GrpoConfig extends Common, Credit {
-  readonly algorithm: 'grpo';
-  /** Divides by the group's standard deviation when true. */
-  readonly std: boolean;
-}
-
-/** GRPO without the division by the standard deviation (of Dr. GRPO); meant with `aggregation: { type: 'constant' }`. */
-export interface DrGrpoConfig extends Common, Credit {
-  readonly algorithm: 'dr_grpo';
-}
-
-/** RLOO: scores against the mean of the others in their group. */
-export interface RlooConfig extends Common, Credit {
-  readonly algorithm: 'rloo';
-}
-
-/** REINFORCE++: returns whitened over the whole batch. */
-export interface ReinforcePlusPlusConfig extends Common {
-  readonly algorithm: 'reinforce_pp';
-  /** Baseline: `group` subtracts the mean score of the group before whitening (reinforce-plus-plus.ts). */
-  readonly baseline: 'none' | 'group';
-}
-
-/** PPO: generalised advantage estimates against a critic. */
-export interface PpoConfig extends Common {
-  readonly algorithm: 'ppo';
-  /** Lambda λ per decision, in [0, 1]. */
-  readonly lambda: number;
-  /** Whitens advantages over the batch unless false. Returns are never whitened: the critic learns true values. */
-  readonly whiten?: boolean | undefined;
-}
-
-/** GiGPO: advantages over episodes, and over turns in the same state. */
-export interface GigpoConfig extends Common {
-  readonly algorithm: 'gigpo';
-  readonly std: boolean;
-  /** Weight ω of the step-level advantage, ≥ 0. Default 1, the paper's. */
-  readonly stepWeight?: number | undefined;
-}
-
-/**
- * AgentEvol: trajectories that earned more than `threshold` are imitated, the others are left out. Nothing is compared;
- * the trainer's loss is the negative log-likelihood. Differs from the paper in going on from the present weights
- * instead of training the base model anew in every iteration.
- * @see Xi et al. 2024 (AgentGym), §4.2, alg. 1. https://arxiv.org/abs/2406.04151
- */
-export interface AgentEvolConfig extends Common {
-  readonly algorithm: 'agent_evol';
-  /** Threshold: a trajectory is imitated when its discounted score is above it; −Infinity imitates all (supervised). */
-  readonly threshold: number;
-}
-
-/** Configuration of an estimator of advantages, by its algorithm. */
-export type EstimatorConfig =
-  | AgentEvolConfig
-  | GrpoConfig
-  | DrGrpoConfig
-  | RlooConfig
-  | ReinforcePlusPlusConfig
-  | PpoConfig
-  | GigpoConfig;
+import { aggregationWeights } from './aggregate.ts';
+import type { AnchorOf, Row } from './estimator.ts';
+import { type EstimatorConfig, estimatorOf } from './estimators.ts';
+import { whiten } from './reinforce-plus-plus.ts';
+import { decisionColumns, returnsToGo } from './returns.ts';
 
 /** Inputs of an estimator that a trajectory does not record itself. */
 export interface Extras {
@@ -133,17 +40,6 @@ export interface Estimate {
   readonly trained: Uint8Array;
 }
 
-interface Row {
-  readonly trajectory: Trajectory;
-  readonly columns: DecisionColumns;
-  /** Value of what follows the last decision. */
-  readonly final: number;
-  readonly returns: Float64Array;
-  /** Undiscounted sum of rewards from the first decision on, penalties and `final` in it; 0 without a decision. */
-  readonly total: number;
-  readonly trained: Uint8Array;
-}
-
 /**
  * Estimates advantages of a batch of groups.
  *
@@ -159,19 +55,18 @@ export function estimate(
   groups: readonly Group[],
   config: EstimatorConfig,
   extras: (trajectory: Trajectory) => Extras | undefined = () => undefined,
-  anchorOf: (trajectory: Trajectory, turn: number) => string = observed,
+  anchorOf: AnchorOf = observed,
 ): Estimate[] {
   check(config);
+  const estimator = estimatorOf(config);
   const rows = groups.map(({ trajectories }) => trajectories.map((one) => row(one, config, extras(one))));
   const all = rows.flat();
-  let advantages = rows.flatMap((group) => groupAdvantages(group, config, anchorOf));
+  let advantages = rows.flatMap((group) => estimator.advantages(group, config, anchorOf));
   const trained = all.map((one) => one.trained);
-  const whole = config.algorithm === 'reinforce_pp' || (config.algorithm === 'ppo' && config.whiten !== false);
-  const returns =
-    config.algorithm === 'ppo'
-      ? all.map((one, i) => one.columns.values.map((value, d) => value + advantages[i]![d]!))
-      : all.map((one) => one.returns);
-  if (whole) advantages = whiten(advantages, trained);
+  const returns = estimator.needsCritic
+    ? all.map((one, i) => one.columns.values.map((value, d) => value + advantages[i]![d]!))
+    : all.map((one) => one.returns);
+  if (estimator.whitens(config)) advantages = whiten(advantages, trained);
   const tokens = all.map((one) => one.columns.tokens);
   const weights = aggregationWeights(tokens, trained, config.aggregation);
   return all.map(({ trajectory, columns }, i) => ({
@@ -191,7 +86,7 @@ export function scores(
   config: EstimatorConfig,
   extras?: (one: Trajectory) => Extras | undefined,
 ): Float64Array {
-  return Float64Array.from(group.trajectories, (one) => score(row(one, config, extras?.(one)), config));
+  return Float64Array.from(group.trajectories, (one) => estimatorOf(config).score(row(one, config, extras?.(one))));
 }
 
 function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | undefined): Row {
@@ -210,70 +105,16 @@ function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | u
     final = extras.finalValue;
   }
   const returns = returnsToGo(columns.rewards, columns.discounts, final);
-  if (config.algorithm === 'agent_evol' && !((returns[0] ?? 0) > config.threshold)) trained.fill(0);
+  const { needsCritic, trains } = estimatorOf(config);
+  if (trains && !trains(returns[0] ?? 0, config)) trained.fill(0);
   if (trajectory.end === 'truncated' && config.truncation === 'mask') {
-    if (config.algorithm === 'ppo') trained[D - 1] = 0;
+    if (needsCritic) trained[D - 1] = 0;
     else trained.fill(0);
   }
   for (let d = 0; d < D; d++) if (trajectory.turns[columns.turns[d]!]!.untrained) trained[d] = 0;
   const undiscounted = decisionColumns(trajectory, 1, extras?.penalty).rewards;
   const total = D === 0 ? 0 : undiscounted.reduce((sum, reward) => sum + reward, final);
   return { trajectory, columns, final, trained, returns, total };
-}
-
-function groupAdvantages(
-  group: readonly Row[],
-  config: EstimatorConfig,
-  anchorOf: (trajectory: Trajectory, turn: number) => string,
-): Float64Array[] {
-  if (config.algorithm === 'ppo') return group.map((one) => criticAdvantages(one, config.lambda));
-  const returns = group.map((one) => one.returns);
-  const broadcast = (perTrajectory: Float64Array): Float64Array[] =>
-    returns.map(({ length }, i) => new Float64Array(length).fill(perTrajectory[i]!));
-  const compared = Float64Array.from(group, (one) => score(one, config));
-
-  if (config.algorithm === 'agent_evol') return broadcast(compared.map((R) => (Number.isFinite(R) ? 1 : R)));
-  if (config.algorithm === 'reinforce_pp') {
-    return config.baseline === 'none' ? returns.map((G) => G.slice()) : withoutGroupMean(group);
-  }
-  if (config.algorithm === 'gigpo') {
-    const { std, stepWeight = 1 } = config;
-    const anchors = group.map(({ trajectory, columns }) => Array.from(columns.turns, (t) => anchorOf(trajectory, t)));
-    const steps = stepAdvantage(returns, anchors, { std });
-    return broadcast(groupAdvantage(compared, { std })).map((A, i) => A.map((a, d) => a + stepWeight * steps[i]![d]!));
-  }
-  const std = config.algorithm === 'grpo' && config.std;
-  const compare = config.algorithm === 'rloo' ? rloo : (R: Float64Array) => groupAdvantage(R, { std });
-  return config.credit === 'turn' ? byTurn(returns, compare) : broadcast(compare(compared));
-}
-
-function criticAdvantages({ columns, final, trained }: Row, lambda: number): Float64Array {
-  const { rewards, values, discounts } = columns;
-  const D = rewards.length;
-  if (D === 0 || trained[D - 1] !== 0) return gae({ rewards, values, discounts, lambda, final });
-  // Masked at the cut: the chain ends one decision earlier, with V of the last decision in place of what followed it.
-  const known = gae({
-    rewards: rewards.subarray(0, D - 1),
-    values: values.subarray(0, D - 1),
-    discounts: discounts.subarray(0, D - 1),
-    lambda,
-    final: values[D - 1]!,
-  });
-  const advantages = new Float64Array(D);
-  advantages.set(known);
-  return advantages;
-}
-
-/** Rewards-to-go of REINFORCE++; the baseline is the mean score of the group's members that are trained on. */
-function withoutGroupMean(group: readonly Row[]): Float64Array[] {
-  const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
-  const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
-  return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));
-}
-
-/** Score of a trajectory: discounted to the first decision, but for GiGPO; 0 without a decision. */
-function score({ returns, total }: Row, { algorithm }: EstimatorConfig): number {
-  return algorithm === 'gigpo' ? total : (returns[0] ?? 0);
 }
 
 /** Observation that a turn answers. */
@@ -288,7 +129,5 @@ function check(config: EstimatorConfig): void {
   need(config.gamma >= 0 && config.gamma <= 1, 'gamma', 'in [0, 1]', config.gamma);
   const { truncation } = config;
   need(['terminal', 'bootstrap', 'mask'].includes(truncation), 'truncation', 'terminal, bootstrap or mask', truncation);
-  if (config.algorithm === 'ppo') need(config.lambda >= 0 && config.lambda <= 1, 'lambda', 'in [0, 1]', config.lambda);
-  if (config.algorithm === 'gigpo')
-    need((config.stepWeight ?? 1) >= 0, 'stepWeight', 'a number ≥ 0', config.stepWeight);
+  estimatorOf(config).check?.(config, need);
 }

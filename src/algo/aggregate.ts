@@ -1,4 +1,16 @@
+import { z } from 'zod';
 import { ShapeError, UserError } from '../core/errors.ts';
+import { count } from './ranges.ts';
+
+/** Shape of an aggregation's configuration. */
+export const aggregationSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('token-mean') }),
+  z.strictObject({ type: z.literal('sequence-mean') }),
+  z.strictObject({
+    type: z.literal('constant'),
+    tokens: count.describe("Tokens that a trajectory's loss is divided by."),
+  }),
+]);
 
 /**
  * Aggregation of the losses of single tokens into one number:
@@ -8,10 +20,7 @@ import { ShapeError, UserError } from '../core/errors.ts';
  *   that no length is favoured. `tokens` is a fixed budget, e.g. the longest trajectory's number of trained tokens. The
  *   denominator is the same whatever is masked: trajectories with nothing trained count in it too.
  */
-export type Aggregation =
-  | { readonly type: 'token-mean' }
-  | { readonly type: 'sequence-mean' }
-  | { readonly type: 'constant'; readonly tokens: number };
+export type Aggregation = z.infer<typeof aggregationSchema>;
 
 /**
  * Weight of each *token* of a decision in the loss, so that

@@ -5,7 +5,8 @@
  * @see Yu et al. 2025 (DAPO), §3.2. https://arxiv.org/abs/2503.14476
  */
 import type { Group } from '../core/trajectory.ts';
-import { type EstimatorConfig, scores } from './advantages.ts';
+import { scores } from './advantages.ts';
+import { type EstimatorConfig, estimatorOf } from './estimators.ts';
 
 /** Groups worth training on, and those left out on purpose (they count as filtered). */
 export interface FilteredGroups {
@@ -59,7 +60,7 @@ export interface Filtering {
  * scores. One that compares turns (`credit: 'turn'`, GiGPO) may find a signal in them, and a critic needs no comparison.
  */
 export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
-  return filterGroups && 'credit' in estimator && estimator.credit === 'trajectory';
+  return filterGroups && estimatorOf(estimator).comparesTrajectories(estimator);
 }
 
 /**

@@ -1,5 +1,34 @@
+import { z } from 'zod';
 import { ShapeError } from '../core/errors.ts';
+import { broadcast, commonShape, type Estimator, estimatorDefaults, std } from './estimator.ts';
 import { groupAdvantage } from './group-advantage.ts';
+
+export const gigpoSchema = z.strictObject({ algorithm: z.literal('gigpo'), ...commonShape, std });
+
+/** GiGPO: advantages over episodes, and over turns in the same state. */
+export interface GigpoConfig extends z.infer<typeof gigpoSchema> {
+  /** Weight ω of the step-level advantage, ≥ 0. Default 1, the paper's. */
+  readonly stepWeight?: number | undefined;
+}
+
+/** Estimator of GiGPO; its episodes are compared by undiscounted sums. */
+export const gigpo: Estimator<GigpoConfig> = {
+  ...estimatorDefaults,
+  needsGroup: true,
+  needsAnchors: true,
+  score: ({ total }) => total,
+  advantages(group, config, anchorOf) {
+    const { stepWeight = 1 } = config;
+    const returns = group.map((row) => row.returns);
+    const anchors = group.map(({ trajectory, columns }) => Array.from(columns.turns, (t) => anchorOf(trajectory, t)));
+    const steps = stepAdvantage(returns, anchors, config);
+    const scores = Float64Array.from(group, ({ total }) => total);
+    return broadcast(group, groupAdvantage(scores, config)).map((A, i) =>
+      A.map((a, d) => a + stepWeight * steps[i]![d]!),
+    );
+  },
+  check: ({ stepWeight = 1 }, need) => need(stepWeight >= 0, 'stepWeight', 'a number ≥ 0', stepWeight),
+};
 
 /**
  * Step-level advantage of GiGPO: decisions of one group that were taken in the same *anchor state* are compared with
@@ -7,7 +36,7 @@ import { groupAdvantage } from './group-advantage.ts';
  *
  *   A^S(d) = (G(d) − mean(G over the anchor's decisions)) / F      F = std + ε, or 1
  *
- * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `advantages.ts` adds them up. As in the paper,
+ * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `gigpo` adds them up. As in the paper,
  * A^E compares undiscounted sums of rewards and A^S discounted rewards-to-go, so γ tells apart steps, never whole
  * trajectories. A state visited once has nothing to be compared with: A^S = 0.
  *

@@ -1,5 +1,30 @@
+import { z } from 'zod';
 import { ShapeError } from '../core/errors.ts';
+import { commonShape, type Estimator, estimatorDefaults, type Row } from './estimator.ts';
 import { returnsToGo } from './returns.ts';
+
+export const reinforcePlusPlusSchema = z.strictObject({
+  algorithm: z.literal('reinforce_pp'),
+  ...commonShape,
+  baseline: z.enum(['none', 'group']).default('none').describe('Mean of the group as the baseline, or none.'),
+});
+/** REINFORCE++: returns whitened over the whole batch; `baseline: group` subtracts the mean score of the group before. */
+export type ReinforcePlusPlusConfig = z.infer<typeof reinforcePlusPlusSchema>;
+
+/** Estimator of REINFORCE++. */
+export const reinforcePlusPlus: Estimator<ReinforcePlusPlusConfig> = {
+  ...estimatorDefaults,
+  whitens: () => true,
+  advantages: (group, { baseline }) =>
+    baseline === 'none' ? group.map(({ returns }) => returns.slice()) : withoutGroupMean(group),
+};
+
+/** Rewards-to-go less the mean score of the group's members that are trained on. */
+function withoutGroupMean(group: readonly Row[]): Float64Array[] {
+  const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
+  const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
+  return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));
+}
 
 /**
  * Rewards-to-go of REINFORCE++ with a group baseline: the mean is taken off the outcome, which sits on the last

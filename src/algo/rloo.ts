@@ -1,5 +1,13 @@
+import { z } from 'zod';
 import { UserError } from '../core/errors.ts';
+import { commonShape, credit, type Estimator, groupRelative } from './estimator.ts';
 import { allEqual } from './group-advantage.ts';
+
+export const rlooSchema = z.strictObject({ algorithm: z.literal('rloo'), ...commonShape, credit });
+/** RLOO: scores against the mean of the others in their group. */
+export type RlooConfig = z.infer<typeof rlooSchema>;
+/** Estimator of RLOO. */
+export const rloo: Estimator<RlooConfig> = groupRelative((scores) => leaveOneOut(scores));
 
 /**
  * REINFORCE leave-one-out: each trajectory against the mean of the others.
@@ -14,7 +22,7 @@ import { allEqual } from './group-advantage.ts';
  * @throws {UserError} BAD_ARGUMENT for a group of one, which has nothing to be compared with
  * @see Kool et al. 2019, https://openreview.net/forum?id=r1lgTGL5DE; Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740
  */
-export function rloo(scores: ArrayLike<number>): Float64Array {
+export function leaveOneOut(scores: ArrayLike<number>): Float64Array {
   const n = scores.length;
   if (n === 1) throw new UserError('BAD_ARGUMENT', 'rloo: needs groups of at least 2 trajectories, got a group of 1');
   const advantages = new Float64Array(n);

@@ -1,7 +1,7 @@
 /** Configuration file of a command. */
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
-import { locatePolicy } from '../config/paths.ts';
+import { resolvePolicyPaths } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -27,5 +27,5 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
 export function locatePaths(config: RunConfig, path: string): RunConfig {
   const { env, policy } = config;
-  return { ...config, env: locateEnv(env, dirname(path)), policy: locatePolicy(policy, process.cwd()) };
+  return { ...config, env: locateEnv(env, dirname(path)), policy: resolvePolicyPaths(policy, process.cwd()) };
 }

@@ -96,31 +96,22 @@ export function counts(text: string, before: readonly number[] = []): readonly n
 
 /** Adds the flag for options of a world, to commands that take a world and no configuration. */
 export function withEnvOptions(command: Command): Command {
-  return command
-    .option(
-      '--option <key=value>',
-      'an option of the world, e.g. fidelity=original; give it once for each',
-      collectFlag,
-      [],
-    )
-    .addOption(new Option('--set <env.key=value>').argParser(collectFlag).hideHelp());
+  return command.option(
+    '--option <key=value>',
+    'an option of the world, e.g. fidelity=original; give it once for each',
+    collectFlag,
+    [],
+  );
 }
 
 /** Flags of a command that takes options of a world. */
 export interface EnvOptionFlags {
   readonly option: readonly string[];
-  /** The same as a configuration names them: `env.order=agenttraj`, `env.options.order=agenttraj`. */
-  readonly set?: readonly string[];
 }
 
 /** Options of a world as flags give them. @throws {UserError} BAD_ARGUMENT for one that is not `key=value` */
-export function envOptionsOf({ option, set = [] }: EnvOptionFlags): EnvOptions {
-  const keyed = set.map((text) => {
-    const [, rest] = /^env\.(?:options\.)?([^.=]+=.*)$/s.exec(text) ?? [];
-    if (rest !== undefined) return keyValue(rest, '--set');
-    throw new UserError('BAD_ARGUMENT', `--set ${text}: expected env.<option>=<value>, e.g. env.fidelity=original`);
-  });
-  return Object.fromEntries([...option.map((text) => keyValue(text, '--option')), ...keyed]);
+export function envOptionsOf({ option }: EnvOptionFlags): EnvOptions {
+  return Object.fromEntries(option.map((text) => keyValue(text, '--option')));
 }
 
 function keyValue(text: string, flag: string): [string, unknown] {

@@ -1,16 +1,17 @@
-/** Words for what a configuration has wrong: the key, what was expected, what came, and what was probably meant. */
+/** Messages about a configuration: the key, what was expected, what came, and what was probably meant. */
 import { z } from 'zod';
 import { cutText, describeValue } from './describe-value.ts';
 import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';
-import { isWrapper, literalOf } from './union-defaults.ts';
+import { getLiteral, isWrapper } from './union-defaults.ts';
 
-/** Mistakes that an issue holds. */
-export function mistakesOf(issue: z.core.$ZodIssue): number {
+/** Counts the mistakes of an issue. */
+export function countMistakes(issue: z.core.$ZodIssue): number {
   return issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
 }
 
 /**
+ * Explains an issue, one line for each mistake.
  * @param raw the configuration that was checked
  * @param most lines; each takes a search for what was meant
  * @returns a line for each mistake of an issue, the first `most`
@@ -20,11 +21,11 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.slice(0, most).map((key) => {
       const full = `${at ? `${at}.` : ''}${key}`;
-      return `unknown key '${cutText(full)}'${meantByKey(issue.path, key, raw)}`;
+      return `unknown key '${cutText(full)}'${suggestKey(issue.path, key, raw)}`;
     });
   }
-  const value = valueAt(issue.path, raw);
-  const union = unionAt(issue, raw);
+  const value = getValue(issue.path, raw);
+  const union = findUnion(issue, raw);
   if (union && at) {
     const { discriminator, kinds } = union;
     const meant = typeof value === 'string' ? nearest(value, kinds) : undefined;
@@ -35,33 +36,33 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
       `${whole}: expected one of ${kinds.join(', ')} (got ${describeValue(value)})${meant ? `; did you mean ${form(meant)}?` : ''}`,
     ];
   }
-  const object = bare(schemaAt(issue.path, raw));
-  if (at && value === undefined && issue.code === 'invalid_type') return [notGiven(at, object, issue.expected)];
-  if (at && value !== undefined && object instanceof z.ZodObject) return [notASection(at, object, value)];
-  const meant = meantBy(issue, value);
-  const message = expectedOf(issue) ?? lowerFirst(issue.message);
+  const object = unwrap(findSchema(issue.path, raw));
+  if (at && value === undefined && issue.code === 'invalid_type') return [describeMissing(at, object, issue.expected)];
+  if (at && value !== undefined && object instanceof z.ZodObject) return [describeNoSection(at, object, value)];
+  const meant = suggestValue(issue, value);
+  const message = describeExpected(issue) ?? lowerFirst(issue.message);
   return [
     `${cutText(at) || 'the configuration'}: ${message} (got ${describeValue(value)})${meant ? `; did you mean ${meant}?` : ''}`,
   ];
 }
 
-/** Words for a key that has no default and is absent. */
-function notGiven(at: string, schema: unknown, expected: string): string {
-  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${keysOf(schema)})` : expected}`;
+/** Describes a key that has no default and is absent. */
+function describeMissing(at: string, schema: unknown, expected: string): string {
+  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${listKeys(schema)})` : expected}`;
 }
 
-/** Keys of a section, the first of them. */
-function keysOf({ shape }: z.ZodObject): string {
+/** Lists the keys of a section, the first `MAX_KEYS` of them. */
+function listKeys({ shape }: z.ZodObject): string {
   const keys = Object.keys(shape);
   return keys.length > MAX_KEYS ? `${keys.slice(0, MAX_KEYS).join(', ')}, …` : keys.join(', ');
 }
 
-/** Words for a value in the place of keys: the key that it was probably meant for, else all there are. */
-function notASection(at: string, section: z.ZodObject, value: unknown): string {
+/** Describes a value in the place of a section: the key that it was probably meant for, else all there are. */
+function describeNoSection(at: string, section: z.ZodObject, value: unknown): string {
   const { shape } = section;
   const keys = Object.keys(shape);
   const worded = keys.flatMap((key) => {
-    const inner = bare(shape[key]);
+    const inner = unwrap(shape[key]);
     const word = inner instanceof z.ZodEnum ? nearest(String(value), inner.options.map(String)) : undefined;
     return word === undefined ? [] : [{ key, word }];
   });
@@ -69,11 +70,11 @@ function notASection(at: string, section: z.ZodObject, value: unknown): string {
   const needed = keys.find((key) => !isWrapper(shape[key]));
   const fits = needed !== undefined && (shape[needed] as z.ZodType).safeParse(value).success;
   const meant = best ? `${at}.${best.key}=${best.word}` : fits ? `${at}.${needed}=${String(value)}` : undefined;
-  return `${at}: expected keys and values (${keysOf(section)}), got ${describeValue(value)}${meant ? `; did you mean ${meant}?` : ''}`;
+  return `${at}: expected keys and values (${listKeys(section)}), got ${describeValue(value)}${meant ? `; did you mean ${meant}?` : ''}`;
 }
 
-/** Words for the kinds that a union without a discriminator takes. */
-function expectedOf(issue: z.core.$ZodIssue): string | undefined {
+/** Describes the kinds that a union without a discriminator takes. */
+function describeExpected(issue: z.core.$ZodIssue): string | undefined {
   if (issue.code !== 'invalid_union') return undefined;
   const kinds = issue.errors.flatMap(([first]) => {
     if (first?.code === 'invalid_type') return [first.expected];
@@ -86,33 +87,33 @@ function expectedOf(issue: z.core.$ZodIssue): string | undefined {
 const MAX_KEYS = 8;
 
 /** Paths of all keys of a configuration, once they were asked for: one text has many unknown ones. */
-let known: readonly string[] | undefined;
+let knownPaths: readonly string[] | undefined;
 
-/** Words for the key that an unknown one was probably meant as: one beside it, one elsewhere, or all there are. */
-function meantByKey(path: readonly PropertyKey[], key: string, raw: unknown): string {
+/** Suggests the key that an unknown one was probably meant as: one beside it, one elsewhere, or all there are. */
+function suggestKey(path: readonly PropertyKey[], key: string, raw: unknown): string {
   const pair = /^(\w+):(.+)$/.exec(key);
   if (pair) return `; a space belongs after the colon: '${pair[1]}: ${cutText(pair[2]!)}'`;
-  const owner = schemaAt(path, raw);
-  const union = bare(owner);
+  const owner = findSchema(path, raw);
+  const union = unwrap(owner);
   if (union instanceof z.ZodDiscriminatedUnion) {
     const { discriminator } = union.def;
-    const kinds = kindsOf(union);
-    const value = valueAt([...path, key], raw);
+    const kinds = listKinds(union);
+    const value = getValue([...path, key], raw);
     if (typeof value === 'string' && nearest(value, kinds) === value) return `; did you mean '${discriminator}'?`;
     const others = union.options.flatMap((option) =>
       option instanceof z.ZodObject && Object.hasOwn(option.shape, key)
-        ? [String(literalOf(option, discriminator))]
+        ? [String(getLiteral(option, discriminator))]
         : [],
     );
     const at = path.join('.');
     if (others.length > 0) return `; it belongs to ${at}.${discriminator}=${others.join(' or ')}`;
   }
-  const beside = nearest(key, keysAt(path, raw));
+  const beside = nearest(key, listKeysAt(path, raw));
   if (beside !== undefined) return `; did you mean '${beside}'?`;
-  known ??= allKeys(runConfigSchema);
-  const elsewhere = [...new Set(known.filter((one) => isSameKey(key, one.split('.').at(-1)!)))];
+  knownPaths ??= listAllKeys(runConfigSchema);
+  const elsewhere = [...new Set(knownPaths.filter((one) => isSameKey(key, one.split('.').at(-1)!)))];
   if (elsewhere.length > 0 && elsewhere.length <= 3) return `; did you mean '${elsewhere.join("' or '")}'?`;
-  const here = keysAt(path, raw);
+  const here = listKeysAt(path, raw);
   return here.length > 0 ? `; known here: ${here.join(', ')}` : '';
 }
 
@@ -123,21 +124,21 @@ function isSameKey(word: string, key: string): boolean {
   return plain(word) === plain(key) || (initials.length > 1 && word.toLowerCase() === initials);
 }
 
-/** Paths of all keys of a schema, those of every kind of a union among them. */
-function allKeys(schema: unknown, path = ''): string[] {
-  const inner = bare(schema);
+/** Lists the paths of all keys of a schema, those of every kind of a union among them. */
+function listAllKeys(schema: unknown, path = ''): string[] {
+  const inner = unwrap(schema);
   const objects = inner instanceof z.ZodDiscriminatedUnion ? inner.options : [inner];
   return objects.flatMap((object) => {
     if (!(object instanceof z.ZodObject)) return [];
     return Object.entries(object.shape).flatMap(([key, value]) => {
       const at = path === '' ? key : `${path}.${key}`;
-      return [at, ...allKeys(value, at)];
+      return [at, ...listAllKeys(value, at)];
     });
   });
 }
 
-/** The right value that a wrong one resembles. */
-function meantBy(issue: z.core.$ZodIssue, value: unknown): string | undefined {
+/** Suggests the right value that a wrong one resembles. */
+function suggestValue(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   if (issue.code === 'invalid_value') {
     return typeof value === 'string' ? nearest(value, issue.values.map(String)) : undefined;
   }
@@ -156,52 +157,54 @@ function meantBy(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   return undefined;
 }
 
-/** The union whose kind an issue is about: an unknown kind, or a value that names no kind. */
-function unionAt(issue: z.core.$ZodIssue, raw: unknown): { discriminator: string; kinds: string[] } | undefined {
+/** Finds the union whose kind an issue is about: an unknown kind, or a value that names no kind. */
+function findUnion(issue: z.core.$ZodIssue, raw: unknown): { discriminator: string; kinds: string[] } | undefined {
   const { path } = issue;
   for (const to of issue.code === 'invalid_union'
     ? [path.slice(0, -1), path]
     : issue.code === 'invalid_type'
       ? [path]
       : []) {
-    const schema = bare(schemaAt(to, raw));
+    const schema = unwrap(findSchema(to, raw));
     if (!(schema instanceof z.ZodDiscriminatedUnion)) continue;
-    return { discriminator: schema.def.discriminator, kinds: kindsOf(schema) };
+    return { discriminator: schema.def.discriminator, kinds: listKinds(schema) };
   }
   return undefined;
 }
 
-/** Names of the kinds of a union. */
-function kindsOf({ options, def: { discriminator } }: z.ZodDiscriminatedUnion): string[] {
-  return options.flatMap((option) => (option instanceof z.ZodObject ? [String(literalOf(option, discriminator))] : []));
+/** Lists the names of the kinds of a union. */
+function listKinds({ options, def: { discriminator } }: z.ZodDiscriminatedUnion): string[] {
+  return options.flatMap((option) =>
+    option instanceof z.ZodObject ? [String(getLiteral(option, discriminator))] : [],
+  );
 }
 
-function valueAt(path: readonly PropertyKey[], raw: unknown): unknown {
+function getValue(path: readonly PropertyKey[], raw: unknown): unknown {
   return path.reduce<unknown>(
     (value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined),
     raw,
   );
 }
 
-/** The keys the schema knows at a path; of a union, those of the variant that the value names. */
-function keysAt(path: readonly PropertyKey[], raw: unknown): string[] {
-  const object = variantOf(schemaAt(path, raw), valueAt(path, raw));
+/** Lists the keys that the schema knows at a path; of a union, those of the variant that the value names. */
+function listKeysAt(path: readonly PropertyKey[], raw: unknown): string[] {
+  const object = findVariant(findSchema(path, raw), getValue(path, raw));
   return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
 }
 
-function schemaAt(path: readonly PropertyKey[], raw: unknown): unknown {
+function findSchema(path: readonly PropertyKey[], raw: unknown): unknown {
   let schema: unknown = runConfigSchema;
   let value: unknown = raw;
   for (const key of path) {
-    schema = variantOf(schema, value);
+    schema = findVariant(schema, value);
     schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
     value = isRecord(value) ? value[String(key)] : undefined;
   }
   return schema;
 }
 
-/** A schema without its default. */
-function bare(schema: unknown): unknown {
+/** Unwraps a schema: without its default. */
+function unwrap(schema: unknown): unknown {
   let inner = schema;
   while (isWrapper(inner)) {
     inner = inner.unwrap();
@@ -209,13 +212,13 @@ function bare(schema: unknown): unknown {
   return inner;
 }
 
-/** The object that a value is checked against: of a union, the variant that it names. */
-function variantOf(schema: unknown, value: unknown): unknown {
-  const inner = bare(schema);
+/** Finds the object that a value is checked against: of a union, the variant that it names. */
+function findVariant(schema: unknown, value: unknown): unknown {
+  const inner = unwrap(schema);
   if (!(inner instanceof z.ZodDiscriminatedUnion)) return inner;
   const { discriminator } = inner.def;
   const named = isRecord(value) ? value[discriminator] : undefined;
-  return inner.options.find((option) => option instanceof z.ZodObject && literalOf(option, discriminator) === named);
+  return inner.options.find((option) => option instanceof z.ZodObject && getLiteral(option, discriminator) === named);
 }
 
 function lowerFirst(text: string): string {

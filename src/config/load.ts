@@ -2,15 +2,17 @@
 
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
+import { estimatorOf } from '../algo/estimators.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import { printable } from '../core/printable.ts';
 import { cutText, describeValue } from './describe-value.ts';
-import { explain, mistakesOf } from './explain.ts';
+import { countMistakes, explain } from './explain.ts';
+import { POLICY_KIND_NAMES, POLICY_KINDS, policyKindOf } from './policy-kinds.ts';
 import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
-import { withUnionDefaults } from './union-defaults.ts';
+import { fillUnionDefaults } from './union-defaults.ts';
 
 /**
  * Reads a configuration from YAML, with overrides, checks it and fills in its defaults.
@@ -24,8 +26,8 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
     const message = `${source}: expected at most ${MAX_CHARS} characters, got ${text.length}; is this a configuration?`;
     throw new UserError('BAD_CONFIG', message);
   }
-  const document = parsed(text, source);
-  const raw = plainValue(document, source) ?? {};
+  const document = parseYaml(text, source);
+  const raw = toPlainValue(document, source) ?? {};
   if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
     throw new UserError(
       'BAD_CONFIG',
@@ -42,7 +44,7 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
 const MAX_CHARS = 2 ** 18;
 
 /** Parses YAML. Repeated keys are found here: the parser compares each key with all others. @throws {UserError} BAD_CONFIG */
-function parsed(text: string, source: string): ReturnType<typeof parseDocument> {
+function parseYaml(text: string, source: string): ReturnType<typeof parseDocument> {
   const lines = new LineCounter();
   // Nor does it make its errors pretty: each would quote its line, and a line may hold thousands.
   const document = parseDocument(text, {
@@ -52,15 +54,15 @@ function parsed(text: string, source: string): ReturnType<typeof parseDocument> 
     logLevel: 'error',
   });
   const [error] = document.errors;
-  let why = error && `${firstLineOf(error.message)} at ${placeOf(lines, error.pos[0])}`;
-  const twice = why === undefined ? repeatedKey(document.contents) : undefined;
-  if (twice !== undefined) why = `Map keys must be unique at ${placeOf(lines, twice)}`;
+  let why = error && `${firstLineOf(error.message)} at ${describePlace(lines, error.pos[0])}`;
+  const twice = why === undefined ? findRepeatedKey(document.contents) : undefined;
+  if (twice !== undefined) why = `Map keys must be unique at ${describePlace(lines, twice)}`;
   if (why !== undefined) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${why}`);
   return document;
 }
 
-/** Offset of the first key that its map has twice, at any depth; undefined where there is none. */
-function repeatedKey(node: unknown): number | undefined {
+/** Finds the first key that its map has twice, at any depth. @returns its offset; undefined where there is none */
+function findRepeatedKey(node: unknown): number | undefined {
   if (isMap(node)) {
     const seen = new Set<string>();
     for (const { key, value } of node.items) {
@@ -69,19 +71,19 @@ function repeatedKey(node: unknown): number | undefined {
         if (seen.has(name)) return key.range?.[0] ?? 0;
         seen.add(name);
       }
-      const inner = (isScalar(key) ? undefined : repeatedKey(key)) ?? repeatedKey(value);
+      const inner = (isScalar(key) ? undefined : findRepeatedKey(key)) ?? findRepeatedKey(value);
       if (inner !== undefined) return inner;
     }
   } else if (isSeq(node)) {
     for (const item of node.items) {
-      const inner = repeatedKey(item);
+      const inner = findRepeatedKey(item);
       if (inner !== undefined) return inner;
     }
   }
   return undefined;
 }
 
-function placeOf(lines: LineCounter, offset: number): string {
+function describePlace(lines: LineCounter, offset: number): string {
   const { line, col } = lines.linePos(offset);
   return `line ${line}, column ${col}:`;
 }
@@ -89,8 +91,8 @@ function placeOf(lines: LineCounter, offset: number): string {
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
 const MAX_ALIASES = 100;
 
-/** Plain value of a document. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
-function plainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
+/** Converts a document to plain values. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
+function toPlainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
@@ -101,11 +103,8 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
   return value;
 }
 
-/** Mistakes of one configuration that are told at once. */
+/** Mistakes of one configuration that a message lists. */
 const MAX_MISTAKES = 20;
-
-/** Algorithms that compare no episodes with each other: groups of one are enough. */
-const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
 /**
  * Checks a configuration and fills in its defaults.
@@ -113,15 +112,15 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
  */
 export function checkRunConfig(given: unknown, source: string): RunConfig {
   const { raw, mistakes } = dropRemovedKeys(given);
-  const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
+  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
   if (mistakes.length > 0 || !result.success) {
     const lines = [...mistakes];
     let left = 0;
     for (const issue of result.error?.issues ?? []) {
-      const told = lines.length < MAX_MISTAKES ? explain(issue, meant, MAX_MISTAKES - lines.length) : [];
-      append(lines, told);
-      left += mistakesOf(issue) - told.length;
+      const more = lines.length < MAX_MISTAKES ? explain(issue, meant, MAX_MISTAKES - lines.length) : [];
+      append(lines, more);
+      left += countMistakes(issue) - more.length;
     }
     if (left > 0) lines.push(`and ${left} more`);
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
@@ -139,16 +138,18 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
     );
   }
-  if (!alone.includes(learner.estimator.algorithm) && rollout.groupSize < 2) {
+  const { algorithm } = learner.estimator;
+  const { needsGroup, needsCritic } = estimatorOf(learner.estimator);
+  if (needsGroup && rollout.groupSize < 2) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
+      `${source}: rollout.groupSize: ${algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
     );
   }
-  if (learner.estimator.algorithm === 'ppo' && learner.valueCoef === 0) {
+  if (needsCritic && learner.valueCoef === 0) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
+      `${source}: learner.valueCoef: ${algorithm} needs a critic; expected a number above 0, got 0`,
     );
   }
   if (config.engine.learnerReplicas > 1 && learner.maxTokens === undefined) {
@@ -157,7 +158,8 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       `${source}: engine.learnerReplicas: replicas share the passes of a minibatch, and without learner.maxTokens there is one; set it, e.g. 1000`,
     );
   }
-  if (config.policy.kind === 'server') {
+  const { isServed, isLanguageModel } = policyKindOf(config);
+  if (isServed) {
     if (learner.offPolicy.type !== 'truncated') {
       throw new UserError(
         'BAD_CONFIG',
@@ -171,7 +173,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       );
     }
   }
-  if (['checkpoint', 'server'].includes(config.policy.kind) && config.policy.decoder !== 'tokens') {
+  if (isLanguageModel && config.policy.decoder !== 'tokens') {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
@@ -186,15 +188,16 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   return config;
 }
 
-/** Defaults of a language model's policy: it writes text, freely and at length, within little memory. */
-function withKindDefaults(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.policy) || !['checkpoint', 'server'].includes(String(raw.policy.kind)))
-    return raw;
+/** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */
+function fillKindDefaults(raw: unknown): unknown {
+  if (!isRecord(raw) || !isRecord(raw.policy)) return raw;
+  const named = POLICY_KIND_NAMES.find((name) => name === (raw.policy as Record<string, unknown>).kind);
+  if (named === undefined || !POLICY_KINDS[named].isLanguageModel) return raw;
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
-  const isServer = raw.policy.kind === 'server';
+  const { isServed } = POLICY_KINDS[named];
   const measured = (given: unknown) =>
-    isServer && (given === undefined || (isRecord(given) && given.type === undefined))
+    isServed && (given === undefined || (isRecord(given) && given.type === undefined))
       ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
       : {};
   return {
@@ -268,7 +271,7 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
       `--set ${printable(cutText(override))}: expected key=value, e.g. --set learner.maxLag=0`,
     );
   const path = override.slice(0, cut).split('.');
-  const document = parsed(override.slice(cut + 1), `--set ${printable(cutText(override))}`);
+  const document = parseYaml(override.slice(cut + 1), `--set ${printable(cutText(override))}`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
     throw new UserError('BAD_CONFIG', `--set ${printable(cutText(override))}: there is no key '${inherited}'`);
@@ -277,7 +280,7 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${printable(cutText(override))}`);
+  at[path.at(-1)!] = toPlainValue(document, `--set ${printable(cutText(override))}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

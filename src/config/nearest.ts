@@ -1,7 +1,7 @@
 /** Nearest right word to a wrong one, for "did you mean". */
 import { closest, distance } from 'fastest-levenshtein';
 
-/** The word that another one is a part or a misspelling of; undefined where none is near. */
+/** Finds the word that another one is a part or a misspelling of; undefined where none is near. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
   if (words.length === 0) return undefined;
   const low = word.toLowerCase();

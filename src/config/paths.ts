@@ -1,10 +1,11 @@
 /** Paths in a configuration, made absolute: a run is found from any folder. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { POLICY_KINDS } from './policy-kinds.ts';
 import type { RunConfig } from './run-config.ts';
 
 /**
- * Absolute form of a path; `~/` at its beginning is the home folder, which no shell expands behind `key=`.
+ * Makes a path absolute; `~/` at its beginning is the home folder, which no shell expands behind `key=`.
  * @param folder that relative paths start from
  */
 export function absolutePath(path: string, folder: string): string {
@@ -12,12 +13,12 @@ export function absolutePath(path: string, folder: string): string {
 }
 
 /**
- * Policy with the paths of its models made absolute. A server keeps the name that was typed: by it, it knows its model.
+ * Makes the paths of a policy's models absolute. A server keeps the name that was typed: by it, it knows its model.
  * @param folder that relative paths start from
  */
-export function locatePolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
+export function resolvePolicyPaths(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
   const { kind, path, init, adapter, server } = policy;
-  const named = kind === 'server' && path !== undefined && server.model === undefined;
+  const named = POLICY_KINDS[kind].isServed && path !== undefined && server.model === undefined;
   return {
     ...policy,
     ...(path === undefined ? {} : { path: absolutePath(path, folder) }),

@@ -3,18 +3,17 @@
  * timer that wraps, an array that no process holds, threads that no machine has.
  */
 import { z } from 'zod';
+import { MAX_COUNT } from '../algo/ranges.ts';
+
+export { count, share } from '../algo/ranges.ts';
 
 /** Longest delay of a timer, 2^31 − 1 ms: Node turns a longer one into 1 ms. */
 export const MAX_MS = 2 ** 31 - 1;
-/** Counters that are compared and summed, never allocated for: updates, steps, turns of a schedule. */
-const MAX_COUNT = 2 ** 40;
 /** Sizes that buffers and tables are made of: episodes and turns in memory at once. */
 const MAX_HELD = 100_000;
 
 const whole = (from: number, to: number) => z.int().min(from).max(to);
 
-/** Count of updates, steps or tokens in all: 1 … 2^40. */
-export const count = whole(1, MAX_COUNT);
 /** Count that may be 0. */
 export const countFrom0 = whole(0, MAX_COUNT);
 /** Number of things held in memory at once: 1 … 100,000. */
@@ -40,8 +39,6 @@ export const mebibytes = whole(8, 2 ** 20);
 /** Bytes of a file, 1 KiB … 1 TiB. */
 export const fileBytes = whole(1024, 2 ** 40);
 
-/** Share in [0, 1]. */
-export const share = z.number().min(0).max(1);
 /** Share in (0, 1]. */
 export const shareAbove0 = z.number().positive().max(1);
 /** Rate or coefficient in (0, 10^6]: beyond it single precision loses what it is added to. */
@@ -50,7 +47,5 @@ export const rate = z.number().positive().max(1e6);
 export const rateFrom0 = z.number().min(0).max(1e6);
 /** Milliseconds of a timer, above 0. */
 export const milliseconds = z.number().positive().max(MAX_MS);
-/** Milliseconds that may be 0. */
-export const millisecondsFrom0 = z.number().min(0).max(MAX_MS);
 /** Minutes of a run, above 0, up to ten years. */
 export const minutes = z.number().positive().max(5_256_000);

@@ -38,27 +38,33 @@ export interface ConfigKey {
  * @param source text of run-config.ts
  * @returns every key in order, the page, and the JSON schema (draft 7)
  */
-export function configReference(source: string): { keys: readonly ConfigKey[]; page: string; schema: object } {
-  const docs = comments(source);
+export function makeConfigReference(source: string): { keys: readonly ConfigKey[]; page: string; schema: object } {
+  const docs = readComments(source);
   const root = z.toJSONSchema(runConfigSchema, { io: 'input', target: 'draft-7', unrepresentable: 'any' }) as Node;
   const keys: ConfigKey[] = [];
   walk(root, [], docs, keys);
   const schema = { ...root, title: 'longplay run configuration' };
-  return { keys, page: pageOf(keys), schema };
+  return { keys, page: renderPage(keys), schema };
 }
 
 function walk(node: Node, path: readonly string[], docs: Docs, keys: ConfigKey[]): void {
   for (const [name, child] of Object.entries(node.properties ?? {})) {
     const here = [...path, name];
-    const meaning = docs(here);
+    const meaning = docs(here) || (child.description ?? '');
     if (meaning !== '') child.description = meaning;
-    const variants = variantsOf(child);
+    const variants = findVariants(child);
     if (variants) walkUnion(child, variants, here, meaning, docs, keys);
     else if (child.properties) {
       walk(child, here, docs, keys);
     } else {
       const absent = node.required?.includes(name) ? 'must be given' : '';
-      keys.push({ path: here.join('.'), kinds: [], type: typeOf(child), default: defaultOf(child) || absent, meaning });
+      keys.push({
+        path: here.join('.'),
+        kinds: [],
+        type: describeType(child),
+        default: formatDefault(child) || absent,
+        meaning,
+      });
     }
   }
 }
@@ -86,13 +92,13 @@ function walkUnion(
     path: [...path, discriminator].join('.'),
     kinds: [],
     type: variants.map((variant) => `\`${kindOf(variant)}\``).join(', '),
-    default: byDefault === undefined ? 'must be given' : code(byDefault),
+    default: byDefault === undefined ? 'must be given' : formatCode(byDefault),
     meaning: [meaning, docs([...path, discriminator])].filter((text) => text !== '').join(' '),
   });
   const merged = new Map<string, ConfigKey>();
   for (const variant of variants) {
     const own: ConfigKey[] = [];
-    walk({ ...variant, properties: without(variant.properties!, discriminator) }, path, docs, own);
+    walk({ ...variant, properties: omitKey(variant.properties!, discriminator) }, path, docs, own);
     for (const key of own) {
       const id = `${key.path} ${key.type} ${key.default}`;
       const kinds = [...(merged.get(id)?.kinds ?? []), kindOf(variant)];
@@ -102,36 +108,36 @@ function walkUnion(
   for (const key of merged.values()) keys.push(key.kinds.length === variants.length ? { ...key, kinds: [] } : key);
 }
 
-function without(properties: Record<string, Node>, name: string): Record<string, Node> {
+function omitKey(properties: Record<string, Node>, name: string): Record<string, Node> {
   return Object.fromEntries(Object.entries(properties).filter(([key]) => key !== name));
 }
 
 /** Variants of a union of objects that one key tells apart. */
-function variantsOf({ oneOf, anyOf }: Node): readonly Node[] | undefined {
+function findVariants({ oneOf, anyOf }: Node): readonly Node[] | undefined {
   const all = oneOf ?? anyOf;
   return all?.every(({ properties }) => Object.values(properties ?? {}).some((one) => one.const !== undefined))
     ? all
     : undefined;
 }
 
-function typeOf(node: Node): string {
+function describeType(node: Node): string {
   const { type, items, minimum, maximum, exclusiveMinimum } = node;
   const choices = node.enum ?? (node.const === undefined ? undefined : [node.const]);
-  if (choices) return choices.map(code).join(', ');
+  if (choices) return choices.map(formatCode).join(', ');
   const either = node.anyOf ?? node.oneOf;
-  if (either) return either.map(typeOf).join(' or ');
-  if (type === 'array') return `list of ${items ? typeOf(items) : 'anything'}`;
+  if (either) return either.map(describeType).join(' or ');
+  if (type === 'array') return `list of ${items ? describeType(items) : 'anything'}`;
   if (type === 'integer' || type === 'number') {
     const kind = type === 'integer' ? 'whole number' : 'number';
-    const from = exclusiveMinimum === undefined ? bound(minimum) : `> ${bound(exclusiveMinimum)}`;
-    return `${kind}, ${from} … ${bound(maximum)}`;
+    const from = exclusiveMinimum === undefined ? formatBound(minimum) : `> ${formatBound(exclusiveMinimum)}`;
+    return `${kind}, ${from} … ${formatBound(maximum)}`;
   }
   if (type === 'string') return node.format === 'uri' ? 'URL' : 'text';
   if (type === 'boolean') return 'true, false';
   return type === 'object' ? 'keys and values' : 'anything';
 }
 
-function bound(value: number | undefined): string {
+function formatBound(value: number | undefined): string {
   if (value === undefined) return '';
   const power = Math.log2(Math.abs(value));
   if (Math.abs(value) >= 2 ** 20 && Number.isInteger(power)) return `2^${power}`;
@@ -139,11 +145,11 @@ function bound(value: number | undefined): string {
   return Math.abs(value) >= 1e9 ? value.toExponential().replace('e+', 'e') : value.toLocaleString('en');
 }
 
-function defaultOf(node: Node): string {
-  return node.default === undefined ? '' : code(node.default);
+function formatDefault(node: Node): string {
+  return node.default === undefined ? '' : formatCode(node.default);
 }
 
-function code(value: unknown): string {
+function formatCode(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text === '' ? 'empty' : `\`${text}\``;
 }
@@ -152,7 +158,7 @@ function code(value: unknown): string {
 type Docs = (path: readonly string[]) => string;
 
 /** Comments of the source by key: those of a shared part are found under the key that has its name. */
-function comments(source: string): Docs {
+function readComments(source: string): Docs {
   const found = new Map<string, string>();
   let stack: { readonly indent: number; readonly name: string }[] = [];
   let part = '';
@@ -194,7 +200,7 @@ function comments(source: string): Docs {
       const shared = found.get(`${path[cut - 1]}:${path.slice(cut).join('.')}`);
       if (shared !== undefined) return shared;
     }
-    return found.get(`common:${path.at(-1)}`) ?? '';
+    return '';
   };
 }
 
@@ -212,7 +218,7 @@ default is set in that default: \`--set learner.estimator.gamma=0.95\` keeps the
 refused with the nearest right one. \`env\`, \`horizon\` and one of \`stop\` must be given; everything else has a default.
 `;
 
-function pageOf(keys: readonly ConfigKey[]): string {
+function renderPage(keys: readonly ConfigKey[]): string {
   const sections = new Map<string, ConfigKey[]>();
   for (const key of keys) {
     const section = key.path.includes('.') ? key.path.split('.')[0]! : 'seed';

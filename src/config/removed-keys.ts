@@ -48,6 +48,7 @@ const REMOVED: readonly RemovedKey[] = [
     was: 0,
     now: 'results.json has the tokens that were written; leave it out',
   },
+  { path: 'rollout.isolation', value: 'remote', now: 'play heavy worlds through a server, rollout.envServer' },
   ...constants('rollout', { maxWaitMs: 2, maxAttempts: 3, maxFailures: 256, maxRestarts: 10 }),
   ...constants('learner.estimator', { whiten: true, stepWeight: 1 }),
   ...constants('learner', { weightDecay: 0, valueClip: 10 }),

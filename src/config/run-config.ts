@@ -3,6 +3,8 @@
  * schedule keeps the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
  */
 import { z } from 'zod';
+import { estimatorSchema } from '../algo/estimators.ts';
+import { POLICY_KIND_NAMES } from './policy-kinds.ts';
 import {
   count,
   countFrom0,
@@ -62,62 +64,6 @@ const horizon = z.discriminatedUnion('type', [
     type: z.literal('adaptive'),
     /** Turns an episode may take: one number, or that of each phase; the last holds for ever. */
     rounds: z.array(turns).min(1).max(1000),
-  }),
-]);
-
-const aggregation = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('token-mean') }),
-  z.strictObject({ type: z.literal('sequence-mean') }),
-  z.strictObject({
-    type: z.literal('constant'),
-    /** Tokens that a trajectory's loss is divided by. */
-    tokens: count,
-  }),
-]);
-
-const common = {
-  /** Discount of later rewards, per turn. */
-  gamma: share.default(1),
-  /** A truncated episode's end: as if the world had ended it, with the critic's value in place of what is missing, or not trained on. */
-  truncation: z.enum(['terminal', 'bootstrap', 'mask']).default('terminal'),
-  /** Weights of tokens in the loss: each the same, each trajectory the same, or 1/`tokens` each (Dr. GRPO). */
-  aggregation: aggregation.default({ type: 'token-mean' }),
-};
-const credit = z.enum(['trajectory', 'turn']).default('trajectory');
-
-const estimator = z.discriminatedUnion('algorithm', [
-  z.strictObject({
-    algorithm: z.literal('grpo'),
-    ...common,
-    /** Unit of comparison within a group: whole trajectories, or turn by turn. */
-    credit,
-    /** Divide advantages by the group's standard deviation. */
-    std: z.boolean().default(true),
-  }),
-  z.strictObject({ algorithm: z.literal('dr_grpo'), ...common, credit }),
-  z.strictObject({ algorithm: z.literal('rloo'), ...common, credit }),
-  z.strictObject({
-    algorithm: z.literal('reinforce_pp'),
-    ...common,
-    /** Mean of the group as the baseline, or none. */
-    baseline: z.enum(['none', 'group']).default('none'),
-  }),
-  z.strictObject({
-    algorithm: z.literal('ppo'),
-    ...common,
-    /** λ of generalised advantage estimation. */
-    lambda: share.default(0.95),
-  }),
-  z.strictObject({
-    algorithm: z.literal('gigpo'),
-    ...common,
-    std: z.boolean().default(true),
-  }),
-  z.strictObject({
-    algorithm: z.literal('agent_evol'),
-    ...common,
-    /** Episodes that score more are imitated. */
-    threshold: z.number().min(-1e9).max(1e9).default(0),
   }),
 ]);
 
@@ -208,7 +154,7 @@ export const runConfigSchema = z.strictObject({
      * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
      * learner here trains.
      */
-    kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
+    kind: z.enum(POLICY_KIND_NAMES).default('local'),
     /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
@@ -340,7 +286,7 @@ export const runConfigSchema = z.strictObject({
   }),
   learner: section({
     /** Advantage estimator. */
-    estimator: estimator.prefault({ algorithm: 'grpo' }),
+    estimator: estimatorSchema.prefault({ algorithm: 'grpo' }),
     /** Groups that one update consumes. */
     groupsPerUpdate: held.default(8),
     /** Passes over an update's groups. */

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 
-/** `raw` in which a part of a defaulted union has the default's discriminator; everything else is left as it is. Pure. */
-export function withUnionDefaults(schema: unknown, raw: unknown): unknown {
+/** Fills in the default's discriminator where a defaulted union is given in part; everything else is left as it is. Pure. */
+export function fillUnionDefaults(schema: unknown, raw: unknown): unknown {
   if (!isRecord(raw)) return raw;
   let inner = schema;
   let fallback: unknown;
@@ -17,16 +17,16 @@ export function withUnionDefaults(schema: unknown, raw: unknown): unknown {
     const { discriminator } = inner.def;
     const named = isRecord(fallback) && !(discriminator in raw) ? { ...fallback, ...raw } : raw;
     const variant = inner.options.find(
-      (option) => option instanceof z.ZodObject && literalOf(option, discriminator) === named[discriminator],
+      (option) => option instanceof z.ZodObject && getLiteral(option, discriminator) === named[discriminator],
     );
-    return withUnionDefaults(variant, named);
+    return fillUnionDefaults(variant, named);
   }
   if (!(inner instanceof z.ZodObject)) return raw;
   const { shape } = inner;
   return Object.fromEntries(
     Object.entries(raw).map(([key, value]) => [
       key,
-      Object.hasOwn(shape, key) ? withUnionDefaults(shape[key], value) : value,
+      Object.hasOwn(shape, key) ? fillUnionDefaults(shape[key], value) : value,
     ]),
   );
 }
@@ -42,8 +42,8 @@ export function isWrapper(schema: unknown): schema is Wrapper {
   return schema instanceof z.ZodType && WRAPPERS.has(schema.def.type);
 }
 
-/** The value that marks a variant of a union. */
-export function literalOf(variant: z.ZodObject, discriminator: string): unknown {
+/** Gets the value that marks a variant of a union. */
+export function getLiteral(variant: z.ZodObject, discriminator: string): unknown {
   const literal = variant.shape[discriminator];
   return literal instanceof z.ZodLiteral ? literal.value : undefined;
 }

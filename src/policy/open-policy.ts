@@ -1,4 +1,4 @@
-/** Opens policies from their specifications: the one place that maps each kind to its class. */
+/** Opens policies from their specifications: one table entry a kind, which maps it to its class. */
 
 import type { EngineOptions } from '../compute/engine/engine.ts';
 import { openEngine } from '../compute/engine/open.ts';
@@ -11,10 +11,16 @@ import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts
 import { codecOf } from '../text/reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
-import { type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
+import { type GenerationClient, type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
-import { FollowerAdapters, type OwnAdapterOptions, OwnAdapters, type ServedAdapter } from './served-adapters.ts';
+import {
+  type Adapters,
+  FollowerAdapters,
+  type OwnAdapterOptions,
+  OwnAdapters,
+  type ServedAdapter,
+} from './served-adapters.ts';
 import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
@@ -64,30 +70,82 @@ export interface OpenedPolicy {
   readonly close: () => Promise<void>;
 }
 
+/** Options of opening a policy. */
+interface OpeningOptions {
+  /** Turns of one call at most. */
+  readonly maxBatch: number;
+  readonly clock: Clock;
+}
+
+/** Way of serving a kind of specification. */
+interface Opening<S extends PolicySpec> {
+  /** True where turns are read or written at length, here or through a server: it gets a thread of its own. */
+  readonly hasEngine: boolean;
+  open(spec: S, options: OpeningOptions): Promise<OpenedPolicy>;
+  /** Replaces weights, or the adapter that stands for them, by newer ones; another form of them changes nothing. */
+  renew(spec: S, newest: ParamSet | ServedAdapter): PolicySpec;
+}
+
+function withParams<S extends { readonly params: ParamSet }>(spec: S, newest: ParamSet | ServedAdapter): S {
+  return 'folder' in newest ? spec : { ...spec, params: newest };
+}
+
+const OPENINGS: { readonly [K in PolicySpec['kind']]: Opening<Extract<PolicySpec, { readonly kind: K }>> } = {
+  random: { hasEngine: false, open: openRandom, renew: (spec) => spec },
+  local: { hasEngine: true, open: openLocal, renew: withParams },
+  server: {
+    hasEngine: true,
+    open: (spec, options) => openSampled(spec, options, (client) => new OwnAdapters({ ...spec, client }, spec.params)),
+    renew: withParams,
+  },
+  follower: {
+    hasEngine: true,
+    open: (spec, options) => openSampled(spec, options, (client) => new FollowerAdapters(client, spec.adapter)),
+    renew: (spec, newest) => ('folder' in newest ? { ...spec, adapter: newest } : spec),
+  },
+};
+
+function openingOf(spec: PolicySpec): Opening<PolicySpec> {
+  // Every entry takes specifications of its own kind, by which it was found.
+  return OPENINGS[spec.kind] as Opening<PolicySpec>;
+}
+
+/** True for a policy that reads or writes at length, here or through a server: it gets a thread of its own. */
+export function hasEngine(spec: PolicySpec): boolean {
+  return openingOf(spec).hasEngine;
+}
+
+/** Renews a specification: with newer weights, or with the adapter that stands for them. */
+export function withNewest(spec: PolicySpec, newest: ParamSet | ServedAdapter): PolicySpec {
+  return openingOf(spec).renew(spec, newest);
+}
+
 /**
  * Opens a policy and its engine.
  * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model or the world's vocabulary
  */
-export async function openPolicy(
-  spec: PolicySpec,
-  { maxBatch, clock }: { readonly maxBatch: number; readonly clock: Clock },
+export async function openPolicy(spec: PolicySpec, options: OpeningOptions): Promise<OpenedPolicy> {
+  return openingOf(spec).open(spec, options);
+}
+
+async function openRandom(_: PolicySpec, { maxBatch }: OpeningOptions): Promise<OpenedPolicy> {
+  return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+}
+
+async function openSampled(
+  { server, chat, maxTokens, attempts, retryMs }: SampledPolicySpec,
+  { maxBatch }: OpeningOptions,
+  adaptersOf: (client: GenerationClient) => Adapters,
 ): Promise<OpenedPolicy> {
-  if (spec.kind === 'random') {
-    return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
-  }
-  if (spec.kind === 'server' || spec.kind === 'follower') {
-    const { server, chat, maxTokens, attempts, retryMs } = spec;
-    const { endTokens, contextTokens: maxPositions } = chat;
-    const client = openGenerationClient(server);
-    const adapters =
-      spec.kind === 'follower'
-        ? new FollowerAdapters(client, spec.adapter)
-        : new OwnAdapters({ ...spec, client }, spec.params);
-    const codec = openChatCodec(chat);
-    const read = { codec, client, adapters, maxPositions, endTokens };
-    const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });
-    return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
-  }
+  const { endTokens, contextTokens: maxPositions } = chat;
+  const client = openGenerationClient(server);
+  const codec = openChatCodec(chat);
+  const read = { codec, client, adapters: adaptersOf(client), maxPositions, endTokens };
+  const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });
+  return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
+}
+
+async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOptions): Promise<OpenedPolicy> {
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
   const { engine, computing } = timeEngine(await openEngine(spec.engine), clock);

@@ -2,6 +2,7 @@
 
 import { checkModelConfig, type ModelConfig, smallModel } from '../compute/model/config.ts';
 import { initialParams, type ParamSet } from '../compute/model/parameters.ts';
+import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
@@ -43,10 +44,10 @@ export function setUpPolicy<R, H>(
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
 ): PolicySetup<R, H> | undefined {
-  const { kind } = config.policy;
-  if (kind === 'local') return setUpLocalPolicy(config, world.view, checkpoint, initial);
-  if (kind !== 'checkpoint' && kind !== 'server') return undefined;
-  return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
+  const { learns, isLanguageModel } = policyKindOf(config);
+  if (!learns) return undefined;
+  if (isLanguageModel) return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
+  return setUpLocalPolicy(config, world.view, checkpoint, initial);
 }
 
 /**

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { LoraConfig } from '../compute/model/config.ts';
+import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
@@ -28,8 +29,9 @@ export interface ExportedPolicy {
  */
 export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf', out: string): ExportedPolicy {
   const { kind, path, quantize } = config.policy;
-  if ((kind !== 'checkpoint' && kind !== 'server') || path === undefined) {
-    throw new UserError('BAD_ARGUMENT', `${dir}: expected a run of policy.kind checkpoint or server, got ${kind}`);
+  if (!policyKindOf(config).isLanguageModel || path === undefined) {
+    const expected = kindsThat('isLanguageModel');
+    throw new UserError('BAD_ARGUMENT', `${dir}: expected a run of policy.kind ${expected}, got '${kind}'`);
   }
   if (existsSync(out)) throw new UserError('BAD_ARGUMENT', `${out} exists already; choose another --out`);
   const checkpoint = loadNewestOf(dir);

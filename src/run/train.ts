@@ -70,8 +70,6 @@ export interface TrainOptions {
   readonly sinks?: readonly MetricSink[] | undefined;
   /** Called with the actors' handle of the run once it is up. */
   readonly onStarted?: ((run: Run) => void) | undefined;
-  /** Awaited between training and evaluation. */
-  readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
   /** Ends the run early, as `stop` does. */
   readonly interrupt?: AbortSignal | undefined;
 }
@@ -277,7 +275,6 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
       record?.weights(sha256);
       if (replay) onNotice(compareWeights(replay, sha256));
     }
-    await request.beforeEvaluation?.();
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = await evaluateUnlessInterrupted(interrupt, async () => {

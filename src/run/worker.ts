@@ -6,6 +6,7 @@ import { type Broker, ignoreUnavailable, LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
+import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import { resolveEnvId } from '../world/env-id.ts';
@@ -56,8 +57,9 @@ export async function work(options: WorkOptions): Promise<void> {
       onNotice,
     });
     try {
-      const { kind, server, apiKeyEnv } = config.policy;
-      if (kind === 'server') onNotice(`answers come from ${server.url}, with the key in ${apiKeyEnv} where it is set`);
+      const { server, apiKeyEnv } = config.policy;
+      if (policyKindOf(config).isServed)
+        onNotice(`answers come from ${server.url}, with the key in ${apiKeyEnv} where it is set`);
       onNotice(`${name} plays up to ${slots} groups of run '${run}' (update ${announcement.version})`);
       const interrupted = new Promise<void>((resolve) => {
         interrupt?.addEventListener('abort', () => resolve(), { once: true });
@@ -102,7 +104,7 @@ function localConfigOf({ config: theirs, identity }: Announcement, { run, env, m
       `run '${run}' has the world '${config.env.id}' of this package; leave --env out`,
     );
   }
-  if (config.policy.kind !== 'server' && model !== undefined) {
+  if (!policyKindOf(config).isServed && model !== undefined) {
     throw new UserError('BAD_ARGUMENT', `run '${run}' has no policy behind a server; leave --model out`);
   }
   const found = model === undefined ? config : { ...config, policy: { ...config.policy, path: resolve(model) } };

@@ -150,10 +150,6 @@ export interface ModuleSpec<I> {
   readonly init: I;
   /** `thread`: a worker thread of its own. In serial mode everything is local. */
   readonly placement: 'local' | 'thread';
-  /** Buffers moved with the first `init`; an actor that has some cannot be restarted with them. */
-  readonly transfer?: readonly (ArrayBuffer | MessagePort)[];
-  /** Resource limits of the thread; `maxOldGenerationSizeMb` and its siblings. */
-  readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
 }
 
 /** Reference to a supervisor, as `SpawnOptions.supervisor` takes it. */

@@ -4,7 +4,7 @@
  * with it. Threads form a star: whatever one sends to another passes through the main thread.
  */
 import { existsSync } from 'node:fs';
-import { type MessagePort as NodePort, Worker } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { LongplayError } from '../core/errors.ts';
 import type { ModuleSpec, StopReason } from './actor.ts';
 import { type BusyMemory, busyMemory, busyMsOf } from './busy-time.ts';
@@ -114,9 +114,7 @@ class ThreadExecutor implements Executor, Link {
     };
     this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
       workerData: data,
-      transferList: incarnation === 1 ? [...((spec.transfer ?? []) as (ArrayBuffer | NodePort)[])] : [],
       name: cell.path,
-      resourceLimits: spec.resourceLimits ?? {},
     });
     this.#outbox = new Outbox(this.#worker, (frame, error) => this.#unsendable(frame, error));
     this.#worker.on('message', (frames: readonly Frame[]) => {

@@ -25,12 +25,7 @@ interface Finished {
   readonly weights: string;
 }
 
-async function trained(
-  config: RunConfig,
-  mode: 'async' | 'serial',
-  resumeFrom?: string,
-  rolloutPlacement: 'local' | 'thread' = 'local',
-): Promise<Finished> {
+async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?: string): Promise<Finished> {
   const dir = resumeFrom ?? temporaryFolder('run');
   folders.push(dir);
   const rows: MetricsRow[] = [];
@@ -41,11 +36,8 @@ async function trained(
     envModule: textcraftUrl,
     learn: true,
     checkpoint: resumeFrom === undefined ? undefined : loadNewest(join(dir, 'checkpoints')),
-    rolloutPlacement,
   });
   try {
-    const rollout = run.stats().actors.find(({ path }) => path === '/rollout');
-    expect(rollout).toMatchObject({ placement: rolloutPlacement });
     run.metrics$.subscribe((row) => rows.push(row));
     const { status } = await run.train();
     expect(countUnaccounted(status.accounting)).toBe(0);
@@ -84,16 +76,11 @@ describe('a run', () => {
     expect(JSON.parse(JSON.stringify(init))).toEqual(init);
   });
 
-  it('in threads, its rollouts in one too, accounts for every episode and trains nothing older than maxLag', async () => {
-    for (const [maxLag, placement] of [
-      [0, 'local'],
-      [2, 'thread'],
-    ] as const) {
+  it('in threads accounts for every episode and trains nothing older than maxLag', async () => {
+    for (const maxLag of [0, 2]) {
       const { rows, traces } = await trained(
         smallConfig({ learner: { groupsPerUpdate: 2, maxLag, filterGroups: false }, stop: { updates: 8 } }),
         'async',
-        undefined,
-        placement,
       );
       expect(rows.map(({ update }) => update)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
       for (const row of rows) expect(row.lagMax).toBeLessThanOrEqual(maxLag);

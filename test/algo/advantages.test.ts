@@ -1,7 +1,9 @@
 /** The whole of `estimate` against a second computation that shares no code with it, straight from the turns. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EstimatorConfig, type Extras, estimate, scores, type Truncation } from '../../src/algo/advantages.ts';
+import { type Extras, estimate, scores } from '../../src/algo/advantages.ts';
+import type { Truncation } from '../../src/algo/estimator.ts';
+import type { EstimatorConfig } from '../../src/algo/estimators.ts';
 import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import { group, type TrajectorySpec } from '../support/trajectories.ts';
 

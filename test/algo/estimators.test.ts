@@ -6,7 +6,7 @@ import { stepAdvantage } from '../../src/algo/gigpo.ts';
 import { byTurn, groupAdvantage } from '../../src/algo/group-advantage.ts';
 import { whiten } from '../../src/algo/reinforce-plus-plus.ts';
 import { decisionColumns, returnsToGo } from '../../src/algo/returns.ts';
-import { rloo } from '../../src/algo/rloo.ts';
+import { leaveOneOut } from '../../src/algo/rloo.ts';
 import { trajectory } from '../support/trajectories.ts';
 
 const f64 = (...values: number[]) => Float64Array.from(values);
@@ -160,9 +160,9 @@ describe('groupAdvantage', () => {
 
 describe('rloo', () => {
   it('hand-computed', () => {
-    expectClose(rloo([1, 0, 0, 0]), [1, -1 / 3, -1 / 3, -1 / 3]);
-    expectClose(rloo([3, 1]), [2, -2]);
-    expect(rloo([0.1, 0.1, 0.1])).toEqual(f64(0, 0, 0));
+    expectClose(leaveOneOut([1, 0, 0, 0]), [1, -1 / 3, -1 / 3, -1 / 3]);
+    expectClose(leaveOneOut([3, 1]), [2, -2]);
+    expect(leaveOneOut([0.1, 0.1, 0.1])).toEqual(f64(0, 0, 0));
   });
 
   it('equals score minus mean of the others, and n/(n − 1) times the centred score', () => {
@@ -170,9 +170,9 @@ describe('rloo', () => {
       fc.property(fc.array(real, { minLength: 2, maxLength: 9 }), (scores) => {
         const n = scores.length;
         const naive = scores.map((s, i) => s - scores.filter((_, j) => j !== i).reduce((a, b) => a + b) / (n - 1));
-        expectClose(rloo(scores), naive);
+        expectClose(leaveOneOut(scores), naive);
         expectClose(
-          rloo(scores),
+          leaveOneOut(scores),
           groupAdvantage(scores, { std: false }).map((a) => (a * n) / (n - 1)),
         );
       }),
@@ -180,8 +180,8 @@ describe('rloo', () => {
   });
 
   it('refuses a group of one and shows what is not finite', () => {
-    expect(() => rloo([1])).toThrow(/at least 2/);
-    expect(rloo([Number.NaN, 1]).some(Number.isNaN)).toBe(true);
+    expect(() => leaveOneOut([1])).toThrow(/at least 2/);
+    expect(leaveOneOut([Number.NaN, 1]).some(Number.isNaN)).toBe(true);
   });
 });
 

@@ -183,6 +183,10 @@ describe('a configuration', () => {
       'policy.model.kvHeads=1',
       'policy.model.kvHeads: this key was removed: there are as many as policy.model.heads; leave it out (got 1)',
     ],
+    [
+      'rollout.isolation=remote',
+      "rollout.isolation: 'remote' was removed: play heavy worlds through a server, rollout.envServer",
+    ],
     ['watchdog.lagMs=1', 'watchdog.lagMs: this key was removed: it is always 2000 now; leave it out (got 1)'],
   ])('refuses a removed key that meant something: %s', (override, line) => {
     expect(refusal('', override)).toBe(`a.yaml: ${line}`);

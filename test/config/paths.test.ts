@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { checkRunConfig } from '../../src/config/load.ts';
-import { absolutePath, locatePolicy } from '../../src/config/paths.ts';
+import { absolutePath, resolvePolicyPaths } from '../../src/config/paths.ts';
 
 /** Policy of a configuration that says this of it. */
 function policyOf(policy: object) {
@@ -22,19 +22,20 @@ describe('paths in a configuration', () => {
 
   it('are absolute in a policy: of its model, its beginning and its adapter', () => {
     const policy = policyOf({ kind: 'checkpoint', path: 'm', init: '~/run', adapter: { init: './a' } });
-    expect(locatePolicy(policy, '/here')).toMatchObject({
+    expect(resolvePolicyPaths(policy, '/here')).toMatchObject({
       path: '/here/m',
       init: `${homedir()}/run`,
       adapter: { init: '/here/a', rank: 16 },
     });
     const none = policyOf({});
-    expect(locatePolicy(none, '/here')).toEqual(none);
+    expect(resolvePolicyPaths(none, '/here')).toEqual(none);
   });
 
   it('leave a server the name under which it was told of its model', () => {
-    const server = (more: object) => locatePolicy(policyOf({ kind: 'server', path: 'models/m', ...more }), '/here');
+    const server = (more: object) =>
+      resolvePolicyPaths(policyOf({ kind: 'server', path: 'models/m', ...more }), '/here');
     expect(server({})).toMatchObject({ path: '/here/models/m', server: { model: 'models/m' } });
     expect(server({ server: { model: 'mine' } })).toMatchObject({ server: { model: 'mine' } });
-    expect(locatePolicy(policyOf({ kind: 'checkpoint', path: 'm' }), '/here').server.model).toBeUndefined();
+    expect(resolvePolicyPaths(policyOf({ kind: 'checkpoint', path: 'm' }), '/here').server.model).toBeUndefined();
   });
 });

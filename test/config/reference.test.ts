@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { checkRunConfig } from '../../src/config/load.ts';
-import { configReference } from '../../src/config/reference.ts';
+import { makeConfigReference } from '../../src/config/reference.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
 const SCHEMA = 'src/config/run-config.schema.json';
-const { keys, page, schema } = configReference(read('src/config/run-config.ts'));
+const { keys, page, schema } = makeConfigReference(read('src/config/run-config.ts'));
 if (process.env.UPDATE_FIXTURES === '1') {
   writeFileSync(new URL('CONFIG.md', root), page);
   writeFileSync(new URL(SCHEMA, root), `${JSON.stringify(schema, null, 2)}\n`);

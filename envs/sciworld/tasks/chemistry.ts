@@ -131,7 +131,7 @@ function placePaints(site: Site, place: number, vessel: string): string {
 const describeNear = (color: string, note = '') =>
   [`${color} paint`, `be in same location as ${note}${color} paint`] as const;
 
-export const PAINTS = (
+const PAINTS = (
   [
     ['chemistry-mix-paint-secondary-color', '6-2', false],
     ['chemistry-mix-paint-tertiary-color', '6-3', true],

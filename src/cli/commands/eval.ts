@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { chooseEngine } from '../../compute/engine/open.ts';
 import { loadRunConfig } from '../../config/load.ts';
+import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
@@ -54,7 +55,8 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   const isRun = existsSync(target) && statSync(target).isDirectory();
   const read = isRun ? readRunConfig(target, flags.set) : readConfig(target, flags.set);
   const config = { ...read, evaluation: applyFlags(read.evaluation, flags) };
-  if (!isRun && config.policy.kind === 'local') {
+  const { learns, isLanguageModel, hasEngine } = policyKindOf(config);
+  if (!isRun && learns && !isLanguageModel) {
     throw new UserError(
       'BAD_ARGUMENT',
       `eval: ${target} is a configuration of a policy that has to be trained first; give the run's folder`,
@@ -64,7 +66,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   if (changed !== undefined) err.line(changed);
   const checkpoint = isRun ? loadNewestOf(target) : undefined;
   for (const warning of checkpoint?.warnings ?? []) err.line(warning);
-  if (!['openai', 'random'].includes(config.policy.kind)) err.line((await chooseEngine(config.engine)).notice);
+  if (hasEngine) err.line((await chooseEngine(config.engine)).notice);
   const line = new ProgressLine();
   const progress = new EvaluationProgress((text) => line.show(text));
   const run = await startRun({

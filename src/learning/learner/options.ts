@@ -1,10 +1,11 @@
 /** Options of a learner's updates; plain data but for the codec. */
-import type { EstimatorConfig } from '../../algo/advantages.ts';
+import type { EstimatorConfig } from '../../algo/estimators.ts';
 import type { KlControl, KlEstimator } from '../../algo/kl.ts';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import type { LossCoefficients } from '../../compute/model/loss.ts';
 import { type AdamWConfig, defaultAdamW, type LearningRate } from '../../compute/model/optimizer.ts';
 import type { DecoderKind } from '../../compute/model/programs.ts';
+import { POLICY_KINDS, policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import type { Codec } from '../../text/reading/codec.ts';
 import type { SelfImitation } from './self-imitation.ts';
@@ -90,7 +91,7 @@ export function passOptions(
   model: ModelConfig,
 ): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens' | 'replicas'> {
   const { decoder } = policy;
-  const masked = decoder === 'choice' || policy.kind === 'local' || policy.masked;
+  const masked = decoder === 'choice' || !POLICY_KINDS[policy.kind].isLanguageModel || policy.masked;
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
   const chunks =
@@ -126,7 +127,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     offPolicy: learner.offPolicy,
     kl: learner.kl,
     selfImitation: learner.selfImitation && { ...MEMORY, ...learner.selfImitation },
-    foreign: config.policy.kind === 'server',
+    foreign: policyKindOf(config).isServed,
     seed,
   };
 }

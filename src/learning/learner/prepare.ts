@@ -4,6 +4,7 @@
  */
 import { type Estimate, type Extras, estimate } from '../../algo/advantages.ts';
 import { aggregationWeights } from '../../algo/aggregate.ts';
+import { estimatorOf } from '../../algo/estimators.ts';
 import { importance } from '../../algo/importance.ts';
 import { klEstimate } from '../../algo/kl.ts';
 import { type Breakage, firstNotFinite } from '../../compute/finite.ts';
@@ -89,7 +90,8 @@ export async function prepare(
   const { options, params, measuring } = learning;
   const { estimator, offPolicy, kl, minibatches } = options;
   const units = encode(options, groups);
-  const anchors = estimator.algorithm === 'gigpo' ? situationsOf(options, groups) : undefined;
+  const { needsAnchors, objective } = estimatorOf(estimator);
+  const anchors = needsAnchors ? situationsOf(options, groups) : undefined;
   const estimates = estimate(groups, estimator, extras, anchors);
   for (const { trajectory, advantages, returns } of estimates) {
     const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
@@ -108,7 +110,7 @@ export async function prepare(
   let old: Float64Array = behaviour;
   let weights: ArrayLike<number> | undefined;
   const measures = options.foreign || hasOlder(groups, params.version);
-  if (offPolicy.type === 'truncated' && estimator.algorithm !== 'agent_evol' && measures) {
+  if (offPolicy.type === 'truncated' && objective === 'policy' && measures) {
     old = (await measure(measuring!, params, units, minibatches)).logprobs;
     const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
     weights = corrected.weights;

@@ -8,6 +8,7 @@
  */
 import { type Estimate, scores } from '../../algo/advantages.ts';
 import { filterBySignal, filtersGroups } from '../../algo/dynamic-sampling.ts';
+import { estimatorOf } from '../../algo/estimators.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
 import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
 import { type Breakage, findBrokenRecord } from '../../compute/finite.ts';
@@ -117,20 +118,23 @@ export class Trainer {
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
     const { decoder, adamW, model, estimator, offPolicy, kl, masked, chunks, recompute, maxTokens } = options;
+    const { needsCritic, objective } = estimatorOf(estimator);
     const critical = [
-      estimator.algorithm === 'ppo' && 'algorithm ppo',
+      needsCritic && `algorithm ${estimator.algorithm}`,
       estimator.truncation === 'bootstrap' && 'truncation bootstrap',
       options.selfImitation && 'selfImitation',
     ].find(Boolean);
     if (critical && !model.valueHead) {
       throw new UserError('BAD_CONFIG', `learner: ${critical} needs a critic; set learner.valueCoef above 0, e.g. 0.5`);
     }
-    const objective = estimator.algorithm === 'agent_evol' ? 'likelihood' : 'policy';
     if (objective === 'likelihood' && kl) {
-      throw new UserError('BAD_CONFIG', 'learner.kl: agent_evol imitates and has no KL term; leave kl out');
+      throw new UserError('BAD_CONFIG', `learner.kl: ${estimator.algorithm} imitates and has no KL term; leave kl out`);
     }
     if (objective === 'likelihood' && options.selfImitation) {
-      throw new UserError('BAD_CONFIG', 'learner.selfImitation: agent_evol imitates already; leave selfImitation out');
+      throw new UserError(
+        'BAD_CONFIG',
+        `learner.selfImitation: ${estimator.algorithm} imitates already; leave selfImitation out`,
+      );
     }
     const decoding = { decoder, masked, chunks, recompute };
     const program = await engine.compile(

@@ -26,7 +26,7 @@ interface Talk {
   read: readonly number[];
 }
 
-/** Way in which a conversation is put to a model behind a server. */
+/** Options of conversations with a model behind a server. */
 export type ChatPromptingOptions = Omit<RunConfig['policy']['chat'], 'contextTokens'>;
 
 export class ChatPrompting implements Prompting {

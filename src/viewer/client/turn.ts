@@ -55,7 +55,7 @@ export function outcomeText({ success, end }: { readonly success: boolean; reado
 }
 
 /** Observation that answered a turn's action. */
-export function resultOf({ turns, finalObservation }: EpisodeView['episode'], turn: number): string {
+function resultOf({ turns, finalObservation }: EpisodeView['episode'], turn: number): string {
   return turns[turn + 1]?.observation ?? finalObservation;
 }
 
