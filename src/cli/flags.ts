@@ -1,6 +1,6 @@
 /** Flag parsers. */
 
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { parse } from 'yaml';
 import { nearest } from '../config/nearest.ts';
 import { MAX_MS } from '../config/ranges.ts';

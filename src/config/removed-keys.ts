@@ -48,7 +48,11 @@ const REMOVED: readonly RemovedKey[] = [
     was: 0,
     now: 'results.json has the tokens that were written; leave it out',
   },
-  { path: 'rollout.isolation', value: 'remote', now: 'play heavy worlds through a server, rollout.envServer' },
+  {
+    path: 'rollout.isolation',
+    value: 'remote',
+    now: "play heavy worlds through their server: 'longplay serve-env' there, rollout.envServer here",
+  },
   ...constants('rollout', { maxWaitMs: 2, maxAttempts: 3, maxFailures: 256, maxRestarts: 10 }),
   ...constants('learner.estimator', { whiten: true, stepWeight: 1 }),
   ...constants('learner', { weightDecay: 0, valueClip: 10 }),

@@ -28,7 +28,7 @@ import {
 } from './ranges.ts';
 
 /** Answer to a place of the envs that there is no more. */
-const NO_REMOTE_HOSTS =
+const _NO_REMOTE_HOSTS =
   "expected process, thread or inline; environments of another machine are played through its server: 'longplay serve-env' there, rollout.envServer here";
 
 const sampling = z.discriminatedUnion('type', [
@@ -263,11 +263,7 @@ export const runConfigSchema = z.strictObject({
     /** Threads (or processes) that run environments. */
     envThreads: threads.default(1),
     /** Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
-    isolation: z
-      .enum(['process', 'thread', 'inline'], {
-        error: ({ input }) => (input === 'remote' ? NO_REMOTE_HOSTS : undefined),
-      })
-      .default('thread'),
+    isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, over OpenEnv's protocol, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */

@@ -59,10 +59,6 @@ describe('every number of a configuration', () => {
 
   it.each([
     ['rollout.envThreads=1000000', /rollout.envThreads: .*256.*got 1000000/],
-    [
-      'rollout.isolation=remote',
-      /expected process, thread or inline; .* its server: 'longplay serve-env' there, rollout.envServer here \(got "remote"\)$/,
-    ],
     ['policy.model.hiddenSize=1e9', /policy.model.hiddenSize/],
     ['evaluation.episodesPerTask=1e8', /evaluation.episodesPerTask/],
     ['rollout.stepDeadlineMs=2147483648', /rollout.stepDeadlineMs/],
@@ -185,7 +181,7 @@ describe('a configuration', () => {
     ],
     [
       'rollout.isolation=remote',
-      "rollout.isolation: 'remote' was removed: play heavy worlds through a server, rollout.envServer",
+      "rollout.isolation: 'remote' was removed: play heavy worlds through their server: 'longplay serve-env' there, rollout.envServer here",
     ],
     ['watchdog.lagMs=1', 'watchdog.lagMs: this key was removed: it is always 2000 now; leave it out (got 1)'],
   ])('refuses a removed key that meant something: %s', (override, line) => {
