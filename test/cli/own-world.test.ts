@@ -33,7 +33,7 @@ beforeAll(() => {
   mkdirSync(join(project, 'node_modules'), { recursive: true });
   symlinkSync(root, join(project, 'node_modules/longplay'));
   mkdirSync(join(project, 'guess'));
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const readme = readFileSync(join(root, 'WORLDS.md'), 'utf8');
   const code = /```ts\n([\s\S]*?export function createEnv[\s\S]*?)```/.exec(readme)![1]!;
   writeFileSync(join(project, 'guess', 'env.mts'), code);
   const tsc = [join(root, 'node_modules/typescript/bin/tsc'), 'guess/env.mts', '--module', 'nodenext', '--strict'];

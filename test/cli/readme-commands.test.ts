@@ -9,7 +9,7 @@ import { loadRunConfig } from '../../src/config/load.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 
 const root = fileURLToPath(packageRoot);
-const pages = ['README.md', 'src/cluster/README.md'];
+const pages = ['README.md', 'COMMANDS.md', 'RERUN.md', 'src/cluster/README.md'];
 const readme = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n');
 const lines = [...readme.matchAll(/^npx longplay (.*?)(?: {2,}#.*)?$/gm)].map(([, line]) => line!.replace(/ #.*$/, ''));
 

@@ -55,7 +55,15 @@ it('every leaf stands in a yaml, a page or an experiment', () => {
   const known = new Set(leaves);
   const configurations = filesOf('experiments/', /^[^/]*\.yaml$/).map((path) => parse(read(path)) as unknown);
   const texts = [
-    ...['README.md', 'LIBRARY.md', ...filesOf('experiments/', /\.(ts|md)$/), ...filesOf('envs/', /README\.md$/)],
+    ...[
+      'README.md',
+      'COMMANDS.md',
+      'WORLDS.md',
+      'LIBRARY.md',
+      'src/policy/README.md',
+      ...filesOf('experiments/', /\.(ts|md)$/),
+      ...filesOf('envs/', /README\.md$/),
+    ],
   ].map(read);
   // `--set learner.kl={in: loss}` stands for the leaves inside, too.
   const settings = texts.flatMap((text) => [...text.matchAll(/\b([a-z][\w.]*)=(\{[^'`\n]*\})/g)]);

@@ -1,4 +1,4 @@
-/** The programs of the README run as they stand there. */
+/** The programs of WORLDS.md run as they stand there. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The first program under a heading. */
 function program(heading: string): string {
-  const readme = readFileSync(new URL('README.md', packageRoot), 'utf8');
-  const section = readme.split(`## ${heading}\n`)[1]?.split('\n## ')[0];
+  const page = readFileSync(new URL('WORLDS.md', packageRoot), 'utf8');
+  const section = page.split(`## ${heading}\n`)[1]?.split('\n## ')[0];
   const code = /```js\n([\s\S]*?)```/.exec(section ?? '')?.[1];
-  if (code === undefined) throw new Error(`README: no program under '${heading}'`);
+  if (code === undefined) throw new Error(`WORLDS.md: no program under '${heading}'`);
   return code;
 }
 
@@ -31,7 +31,7 @@ function run(heading: string, ...flags: string[]) {
   return spawnSync(process.execPath, [...flags, file], { cwd: folder, encoding: 'utf8', timeout: 110_000 });
 }
 
-describe('the README', () => {
+describe('WORLDS.md', () => {
   it('subscribes to a run', () => {
     const { status, stdout, stderr } = run('Subscribe to a run');
     expect(stderr).toContain('trained 3 updates');
