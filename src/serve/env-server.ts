@@ -15,7 +15,7 @@ import {
   type ListenOptions,
   listen,
   type UpgradeHandler,
-} from '../http/http-server.ts';
+} from '../http/server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
 import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';

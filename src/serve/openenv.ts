@@ -25,7 +25,7 @@ import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { type HttpAnswer, type HttpRequest, json, SEND_MS } from '../http/http-server.ts';
+import { type HttpAnswer, type HttpRequest, json, SEND_MS } from '../http/server.ts';
 import { instructions } from '../text/prompts/conversation.ts';
 import { FORMATS } from '../text/prompts/formats.ts';
 import { type WorldFacts, worldFacts } from '../world/remote/openenv-facts.ts';

@@ -23,7 +23,7 @@ import {
   json,
   type ListenOptions,
   listen,
-} from '../http/http-server.ts';
+} from '../http/server.ts';
 import type { Acted } from '../policy/policy.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import type { RenderedPrompt } from '../text/reading/received-transcript.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { messageOf, UserError } from '../core/errors.ts';
-import { isOwnHost } from '../http/http-access.ts';
+import { isOwnHost } from '../http/access.ts';
 import { pageHtml } from './page.ts';
 import { type EpisodeQuery, queryEpisodes } from './query.ts';
 import type { RunSource } from './run-source.ts';

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
 import { excerpt, HttpClient } from '../../src/http/http-client.ts';
-import { listen } from '../../src/http/http-server.ts';
 import type { RemoteError } from '../../src/http/retry.ts';
+import { listen } from '../../src/http/server.ts';
 import { readCompletion } from '../../src/policy/remote/openai-client.ts';
 import { bytesInUse } from '../../src/world/conformance/measure.ts';
 

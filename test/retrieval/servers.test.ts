@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { listen } from '../../src/http/http-server.ts';
+import { listen } from '../../src/http/server.ts';
 import { IndexRetriever } from '../../src/retrieval/index-retriever.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
 import { RecordedResults } from '../../src/retrieval/recorded-results.ts';

@@ -5,7 +5,7 @@ import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
 import { agentgym as textcraft } from '../../envs/textcraft/agentgym.ts';
 import type { AgentGymDialect } from '../../src/core/agentgym.ts';
 import type { Draw } from '../../src/core/draw.ts';
-import type { HttpRequest } from '../../src/http/http-server.ts';
+import type { HttpRequest } from '../../src/http/server.ts';
 import { AgentGymProtocol } from '../../src/serve/agentgym/protocol.ts';
 import { findJsonMistake } from '../../src/serve/agentgym/python-json.ts';
 import type { EpisodeAnswer, Episodes } from '../../src/serve/episodes.ts';

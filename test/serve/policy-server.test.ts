@@ -1,7 +1,7 @@
 /** Requests of OpenAI's API, as the policy server reads, refuses and answers them; a stand-in decides. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { view } from '../../envs/textcraft/view.ts';
-import type { HttpServer } from '../../src/http/http-server.ts';
+import type { HttpServer } from '../../src/http/server.ts';
 import { servePolicy } from '../../src/serve/policy-server.ts';
 import type { Codec } from '../../src/text/reading/codec.ts';
 import { ViewCodec } from '../../src/text/reading/view-codec.ts';

@@ -4,7 +4,7 @@ import { whole } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { readSecret } from '../../core/secrets.ts';
-import { listen } from '../../http/http-server.ts';
+import { listen } from '../../http/server.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';
 import { readLines, readPassage } from '../../retrieval/corpus.ts';
 import { checkCorpus, indexOver, readIndex } from '../../retrieval/index-file.ts';

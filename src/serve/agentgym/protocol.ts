@@ -16,7 +16,7 @@ import type {
 import type { Draw } from '../../core/draw.ts';
 import type { MaybePromise } from '../../core/env.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type HttpAnswer, type HttpRequest, json } from '../../http/http-server.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../../http/server.ts';
 import { EpisodeFailed, type Episodes } from '../episodes.ts';
 import { pictureOf } from './picture.ts';
 import { AgentGymSessions, type LiveSession, type SessionLimits } from './sessions.ts';

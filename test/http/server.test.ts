@@ -3,8 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { isOwnHost } from '../../src/http/http-access.ts';
-import { type HttpHandler, type HttpServer, type ListenOptions, listen } from '../../src/http/http-server.ts';
+import { isOwnHost } from '../../src/http/access.ts';
+import { type HttpHandler, type HttpServer, type ListenOptions, listen } from '../../src/http/server.ts';
 import { bytesInUse } from '../../src/world/conformance/measure.ts';
 
 interface Sent {

@@ -7,8 +7,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { GrowingBuffer } from '../core/growing-buffer.ts';
-import { Access, type Refusal, requireToken } from './http-access.ts';
-import { type Connection, Connections } from './http-connections.ts';
+import { Access, type Refusal, requireToken } from './access.ts';
+import { type Connection, Connections } from './connections.ts';
 
 export interface HttpRequest {
   readonly method: string;
