@@ -18,7 +18,7 @@ import type { ChatReading } from '../src/reading/chat-codec.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { tokenVariable } from '../src/remote/env/options.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
-import { AGENTGYM } from '../src/run/find-world.ts';
+import { AGENTGYM, isOpenEnvId, openEnvUrl } from '../src/run/find-world.ts';
 import type { RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
@@ -200,7 +200,7 @@ export async function remoteHosts(
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is. */
 function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
-  const served = env.id === AGENTGYM || rollout.envServer !== undefined;
+  const served = env.id === AGENTGYM || isOpenEnvId(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.openai.apiKeyEnv, policy.server.apiKeyEnv],
     passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
@@ -208,19 +208,15 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+export function hostedEnv({ config, envModule }: RunOptions, { id }: Env): EnvSpec {
   const { options } = config.env;
-  const { envServer: url, stepDeadlineMs } = config.rollout;
-  if (url === undefined) return { id, url: envModule, options };
+  const { envServer, stepDeadlineMs } = config.rollout;
+  if (envServer === undefined) return { id, url: envModule, options };
   if (Object.keys(options).length > 0) {
     throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
   }
-  const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
-  return {
-    id,
-    url: new URL('../src/remote/env/uniform.js', import.meta.url),
-    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
-  };
+  const url = openEnvUrl(`${envServer.replace(/\/$/, '')}/openenv/${id}`, {});
+  return { id, url, options: { deadlineMs: Math.max(1, 0.9 * stepDeadlineMs) } };
 }
 
 /** Addresses of a run's actors. */

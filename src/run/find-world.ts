@@ -1,4 +1,7 @@
-/** Worlds by name, for every command: an id of the registry, `agentgym`, or the path of a user's own module. */
+/**
+ * Worlds by name, for every command: an id of the registry, `agentgym`, the URL of an OpenEnv server, or the path of a
+ * user's own module.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
@@ -9,11 +12,14 @@ import { absolutePath } from '../config/paths.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
+import { tokenVariable } from '../remote/env/options.ts';
 import { localUrl } from '../runtime/thread.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
+/** Beginning of the id of a world behind an OpenEnv server, `openenv+http://host:8000`; the server's base URL is the rest. */
+const OPENENV = 'openenv+';
 /** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */
 const MODULE_ENDINGS = ['', '.mjs', '.js', '/env.mjs', '/env.js', '/index.mjs', '/index.js'];
 
@@ -26,9 +32,14 @@ export interface FoundWorld {
   readonly env: Env;
 }
 
-/** True for an env id that is the path of a module: ids have neither slashes nor dots. */
+/** True for an env id that is the path of a module: ids have neither slashes nor dots, and a server's has its scheme. */
 export function isModulePath(id: string): boolean {
-  return /[\\/.:]/.test(id);
+  return /[\\/.:]/.test(id) && !isOpenEnvId(id);
+}
+
+/** True for the id of a world behind an OpenEnv server. */
+export function isOpenEnvId(id: string): boolean {
+  return id.startsWith(OPENENV);
 }
 
 /**
@@ -97,6 +108,7 @@ export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined 
 
 /** Short name of a world, for names of runs: an id, or the module's file name (its folder's, of an `env` or `index`). */
 export function envLabel(id: string): string {
+  if (isOpenEnvId(id)) return 'openenv';
   if (!isModulePath(id)) return id;
   const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
   return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
@@ -109,11 +121,13 @@ export function worldIds(): readonly string[] {
 
 /**
  * Finds a world's module.
- * @param id of the registry, `agentgym`, or a module's path (relative to the working folder)
- * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` is not told which world
+ * @param id of the registry, `agentgym`, `openenv+http://…`, or a module's path (relative to the working folder)
+ * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` lacks its world, or a server's
+ *   URL is none
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
+  if (isOpenEnvId(id)) return openEnvUrl(id.slice(OPENENV.length), options);
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
   const ids = [...Object.keys(registry), AGENTGYM];
@@ -121,7 +135,7 @@ export function worldUrl(id: string, options: EnvOptions = {}): URL {
   const meant = moduleAt(resolve(id)) === undefined ? nearest(id, ids) : `./${id}`;
   throw new UserError(
     'UNKNOWN_ENV',
-    `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, or the path of a module (./my/env.mjs)`,
+    `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, openenv+http://<server>, or the path of a module (./my/env.mjs)`,
   );
 }
 
@@ -146,6 +160,26 @@ function agentGymUrl({ world }: EnvOptions): URL {
   }
   const url = new URL('../remote/env/agentgym.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
+  return url;
+}
+
+/**
+ * URL of the OpenEnv client of a server.
+ * @param server base URL, e.g. http://127.0.0.1:8000, or http://127.0.0.1:36001/openenv/<world>
+ * @throws {UserError} BAD_CONFIG for an URL that is none, or that carries a password
+ */
+export function openEnvUrl(server: string, options: EnvOptions): URL {
+  if (!/^https?:/.test(server) || !URL.canParse(server)) {
+    throw new UserError('BAD_CONFIG', `env: expected e.g. openenv+http://127.0.0.1:8000, got 'openenv+${server}'`);
+  }
+  const base = new URL(server);
+  if (base.username || base.password) {
+    const cure = 'put a token into an environment variable and its name into env.options.tokenEnv';
+    throw new UserError('BAD_CONFIG', `env: ${base.host}: an URL may carry no name or password; ${cure}`);
+  }
+  const url = new URL('../remote/env/openenv.js', import.meta.url);
+  url.searchParams.set('server', base.href);
+  url.searchParams.set('tokenEnv', tokenVariable(options));
   return url;
 }
 

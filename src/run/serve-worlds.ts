@@ -30,7 +30,7 @@ export interface EnvServerSettings {
 }
 
 /**
- * Serves worlds by AgentGym's protocol, OpenEnv's and the uniform one, until `close`.
+ * Serves worlds by AgentGym's protocol and OpenEnv's, until `close`.
  * @param ids worlds by id, or modules by path
  * @throws {UserError} UNKNOWN_ENV, BAD_ARGUMENT
  */

@@ -1,17 +1,15 @@
 /**
  * Environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world
- * is served), the uniform protocol under `/v1/…`, OpenEnv's under `/openenv/<world>/…`, `/health` and `/metrics`. Episodes run
- * on the env hosts; this thread only reads, waits and writes.
+ * is served), OpenEnv's under `/openenv/<world>/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread
+ * only reads, waits and writes.
  */
 import { WebSocketServer } from 'ws';
 import type { Clock } from '../core/clock.ts';
 import type { Env } from '../core/env.ts';
 import type { World } from '../core/world.ts';
-import { instructions } from '../prompts/conversation.ts';
-import { FORMATS } from '../prompts/formats.ts';
 import { worldPrompt } from '../prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
-import type { SessionLimits } from './agentgym/sessions.ts';
+import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { Episodes } from './episodes.ts';
 import {
   type HttpAnswer,
@@ -23,8 +21,7 @@ import {
   type UpgradeHandler,
 } from './http-server.ts';
 import { metricsAnswer } from './metrics.ts';
-import { OpenEnvProtocol } from './openenv.ts';
-import { problem, UniformProtocol } from './uniform.ts';
+import { OpenEnvProtocol, problem } from './openenv.ts';
 
 /** Served world. */
 export interface ServedEnv {
@@ -54,13 +51,10 @@ export interface EnvServer extends HttpServer {
   readonly ids: readonly string[];
 }
 
+/** Connections beside those that are sessions of OpenEnv's. */
+const PLAIN_CONNECTIONS = 1024;
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
-
-/** World as protocols tell it: with its instructions. */
-function toldOf({ env, world }: EnvServerOptions['worlds'][number]) {
-  return { env, instructions: instructions(worldPrompt(world, {}, env.description), FORMATS.action) };
-}
 
 /**
  * Serves worlds.
@@ -69,26 +63,25 @@ function toldOf({ env, world }: EnvServerOptions['worlds'][number]) {
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();
-  const told = worlds.map((one) => toldOf(one));
-  const uniform = new UniformProtocol(new Map(told.map((one) => [one.env.id, one])), episodes, options, now);
-  const openEnv = new Map(told.map((one) => [one.env.id, new OpenEnvProtocol(one, episodes, options, now)]));
+  const openEnv = new Map<string, OpenEnvProtocol>();
   const agentGym = new Map<string, AgentGymProtocol>();
   for (const { env, world } of worlds) {
+    const prompt = worldPrompt(world, {}, env.description);
+    openEnv.set(env.id, new OpenEnvProtocol({ env, prompt }, episodes, options, now));
     const server = world.agentgym?.server;
     if (!server) continue;
     const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
     agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
   }
-  const ids = told.map(({ env }) => env.id);
+  const ids = worlds.map(({ env }) => env.id);
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
-  const counted = [uniform, ...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
+  const counted = [...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
   const sessions = () => counted.reduce((sum, { count }) => sum + count, 0);
   let expired = 0;
   let server: HttpServer | undefined;
 
   const handle = (request: HttpRequest): HttpAnswer | Promise<HttpAnswer> => {
     const { path } = request;
-    if (path.startsWith('/v1/')) return uniform.handle(path, request);
     if (path === '/health') {
       const status = episodes.healthy ? 'ok' : 'the env hosts cannot be started';
       return json({ status, envs: ids, sessions: sessions() }, episodes.healthy ? 200 : 503);
@@ -123,7 +116,9 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     if (protocol) sockets.handleUpgrade(request, socket, head, (connection) => protocol.accept(connection));
     return protocol !== undefined;
   };
-  server = await listen(handle, { ...options, upgrade });
+  // A session of OpenEnv's is a connection.
+  const maxConnections = options.maxConnections ?? PLAIN_CONNECTIONS + (options.maxSessions ?? DEFAULT_SESSIONS);
+  server = await listen(handle, { ...options, maxConnections, upgrade });
   let cancel = () => {};
   const sweep = () => {
     for (const one of counted) expired += one.sweep(now());

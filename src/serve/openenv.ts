@@ -1,31 +1,42 @@
 /**
  * OpenEnv's protocol for one world (huggingface/OpenEnv, `env_server`): a WebSocket a session at `…/ws`, beside
- * `…/health`, `…/metadata` and `…/schema`. A client sends `{type: reset | step | state | close, data}` and hears
+ * `…/health`, `…/metadata` and `…/schema`. A client sends `{type: reset | step | state | close, data}` and receives
  * `{type: observation | state | error, data}`.
  *
- *     reset  {index?, split?, seed?, episode_id?}   a task by its index, else one of the split, drawn by the seed
- *     step   {action}                               the action's text
- *     observation  {observation: {text, actions, turn, success}, reward, done}
+ *     reset  {index?, split?, seed?, episode_id?, replay?}   a task by its index, else one of the split, drawn by the
+ *                                                            seed; actions of `replay` are taken at once
+ *     step   {action}                                        the action's text
+ *     observation  {observation: {text, actions, turn, success, metadata?}, reward, done}
+ *     error        {code, message, cause?}                   `cause` where the environment broke
+ *
+ * What OpenEnv has no words for stands under the key `longplay`: in `…/metadata` the world's facts (`src/world/facts.ts`:
+ * tasks and splits, reward range, prompt, whether episodes may be replayed), in an observation's `metadata` the mark
+ * `partial` of a stage of an action. Other clients need not know either.
  *
  * Differences from the original: its stateless `POST /reset` and `POST /step` (an environment a request) are not served;
- * idle sessions end after `idleMs`, where the original keeps them unless told otherwise.
+ * idle sessions end after `idleMs`, where the original keeps them unless configured otherwise (huggingface/OpenEnv#1000).
  */
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
+import { instructions } from '../prompts/conversation.ts';
+import { FORMATS } from '../prompts/formats.ts';
+import { factsOf } from '../world/facts.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
-import type { EpisodeAnswer, Episodes } from './episodes.ts';
+import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
 import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
-import { type InstructedEnv, problem } from './uniform.ts';
 
 /** Messages that a client may send ahead of their answers. */
 const MAX_AHEAD = 64;
 /** Bytes of such messages from which on no more are read. */
 const MAX_AHEAD_BYTES = 2 ** 20;
+/** Actions that a reset may replay. */
+const MAX_REPLAYED = 100_000;
 
 const seeds = z.int().min(0).max(0xffffffff);
 const resetData = z.object({
@@ -33,6 +44,7 @@ const resetData = z.object({
   split: z.enum(['train', 'test']).default('train'),
   seed: seeds.nullish(),
   episode_id: z.string().max(255).nullish(),
+  replay: z.array(z.string()).max(MAX_REPLAYED).optional(),
 });
 const stepData = z.strictObject({ action: z.string(), metadata: z.record(z.string(), z.unknown()).optional() });
 const message = z.object({
@@ -51,8 +63,9 @@ const observation = {
   properties: {
     text: { type: 'string' },
     actions: { type: 'array', items: { type: 'string' }, description: 'actions possible now' },
-    turn: { type: 'integer', minimum: 0 },
-    success: { type: ['boolean', 'null'], description: 'told at the end of an episode' },
+    turn: { type: 'integer', minimum: 0, description: 'actions taken' },
+    success: { type: ['boolean', 'null'], description: 'null until the episode has ended' },
+    metadata: { type: 'object' },
   },
   required: ['text', 'actions', 'turn', 'success'],
 };
@@ -78,21 +91,29 @@ class Refused extends Error {
   }
 }
 
+/** World as OpenEnv's protocol serves it. */
+export interface OpenEnvWorld {
+  readonly env: Env;
+  readonly prompt: WorldPrompt;
+}
+
 export interface OpenEnvLimits extends SessionLimits {
   /** Milliseconds in which a client may take nothing of an answer. Default 30000. */
   readonly sendMs?: number;
 }
 
 export class OpenEnvProtocol {
-  readonly #world: InstructedEnv;
+  readonly #world: OpenEnvWorld;
   readonly #episodes: Episodes;
   readonly #limits: OpenEnvLimits;
   readonly #now: () => number;
   readonly #sessions = new Set<Session>();
   /** Resets without index and seed so far: they walk through the split. */
   #walked = 0;
+  /** Body of `/metadata`, made when it is first asked for: a large world has many facts. */
+  #metadata: string | undefined;
 
-  constructor(world: InstructedEnv, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
+  constructor(world: OpenEnvWorld, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
     this.#world = world;
     this.#episodes = episodes;
     this.#limits = limits;
@@ -106,15 +127,11 @@ export class OpenEnvProtocol {
 
   /** @param path behind the world's name: `/health`, `/metadata`, `/schema` */
   handle(path: string, { method }: HttpRequest): HttpAnswer {
-    const { env, instructions } = this.#world;
     if (path === '/ws') return problem(426, 'UPGRADE_REQUIRED', 'sessions are WebSockets: connect with ws:// here');
     if (method !== 'GET') return problem(405, 'METHOD_NOT_ALLOWED', `expected GET, got ${method}`);
     if (path === '/health') return json({ status: this.#episodes.healthy ? 'healthy' : 'unhealthy' });
     if (path === '/schema') return json({ action, observation, state });
-    if (path === '/metadata') {
-      const unknown = { version: null, author: null, documentation_url: null };
-      return json({ name: env.id, description: env.description, readme_content: instructions, ...unknown });
-    }
+    if (path === '/metadata') return { status: 200, body: (this.#metadata ??= metadataOf(this.#world)) };
     return problem(404, 'NOT_FOUND', `nothing at ${path}; there are /ws, /health, /metadata and /schema`);
   }
 
@@ -122,36 +139,39 @@ export class OpenEnvProtocol {
   accept(socket: WebSocket): void {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) {
       const full = new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may');
-      void sent(socket, errorOf(full), this.#sendMs);
+      void send(socket, errorOf(full), this.#sendMs);
       socket.close(1013);
       return;
     }
     const { env } = this.#world;
-    const task: TaskOf = (data) => this.#task(data);
-    const session = new Session(socket, env, this.#episodes, task, this.#now, this.#sendMs);
+    const findTask: FindTask = (data) => this.#findTask(data);
+    const session = new Session(socket, env, this.#episodes, findTask, this.#now, this.#sendMs);
     this.#sessions.add(session);
-    socket.once('close', () => {
-      this.#sessions.delete(session);
-      session.end();
-    });
+    socket.once('close', () => this.#end(session));
   }
 
   get #sendMs(): number {
     return this.#limits.sendMs ?? SEND_MS;
   }
 
-  /** Ends connections without a message for too long. @returns how many */
+  /** Ends sessions without a message for too long, whether their clients confirm it or not. @returns how many */
   sweep(now: number): number {
     let closed = 0;
     for (const session of this.#sessions) {
       if (session.busy || now - session.usedAt <= (this.#limits.idleMs ?? DEFAULT_IDLE_MS)) continue;
+      this.#end(session);
       session.socket.close(1001, 'idle');
       closed++;
     }
     return closed;
   }
 
-  #task({ index, split, seed }: z.infer<typeof resetData>): Task {
+  #end(session: Session): void {
+    this.#sessions.delete(session);
+    session.end();
+  }
+
+  #findTask({ index, split, seed }: z.infer<typeof resetData>): Task {
     const { env } = this.#world;
     if (index !== undefined) {
       if (index < env.tasks.count) return { env: env.id, index, seed: seed ?? 0 };
@@ -164,14 +184,15 @@ export class OpenEnvProtocol {
   }
 }
 
-type TaskOf = (data: z.infer<typeof resetData>) => Task;
+/** Finds the task that a reset asks for. @throws {Refused} */
+type FindTask = (data: z.infer<typeof resetData>) => Task;
 
 /** A connection and the episode that it plays. Messages are answered one after the other, in order. */
 class Session {
   readonly socket: WebSocket;
   readonly #env: Env;
   readonly #episodes: Episodes;
-  readonly #taskOf: TaskOf;
+  readonly #findTask: FindTask;
   readonly #now: () => number;
   readonly #sendMs: number;
   #last: Promise<void> = Promise.resolve();
@@ -184,15 +205,15 @@ class Session {
   #answer: EpisodeAnswer | undefined;
   usedAt: number;
 
-  constructor(socket: WebSocket, env: Env, episodes: Episodes, taskOf: TaskOf, now: () => number, sendMs: number) {
+  constructor(socket: WebSocket, env: Env, episodes: Episodes, findTask: FindTask, now: () => number, sendMs: number) {
     this.socket = socket;
     this.#env = env;
     this.#episodes = episodes;
-    this.#taskOf = taskOf;
+    this.#findTask = findTask;
     this.#now = now;
     this.#sendMs = sendMs;
     this.usedAt = now();
-    socket.on('message', (raw) => this.#take(raw));
+    socket.on('message', (raw) => this.#receive(raw));
     socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library says which to the client
   }
 
@@ -208,7 +229,7 @@ class Session {
     this.#answer = undefined;
   }
 
-  #take(raw: RawData): void {
+  #receive(raw: RawData): void {
     if (this.#ahead >= MAX_AHEAD) {
       this.socket.close(1008, `at most ${MAX_AHEAD} messages ahead of their answers`);
       return;
@@ -221,10 +242,10 @@ class Session {
     this.#last = this.#last.then(async () => {
       try {
         // Nothing is done for a client that has gone meanwhile.
-        const told = this.socket.readyState === this.socket.OPEN ? await this.#handle(text) : undefined;
-        if (told) await sent(this.socket, told, this.#sendMs);
+        const answer = this.socket.readyState === this.socket.OPEN ? await this.#handle(text) : undefined;
+        if (answer) await send(this.socket, answer, this.#sendMs);
       } catch (thrown) {
-        await sent(this.socket, errorOf(thrown), this.#sendMs);
+        await send(this.socket, errorOf(thrown), this.#sendMs);
       }
       this.#ahead--;
       this.#aheadBytes -= text.length;
@@ -251,10 +272,11 @@ class Session {
   }
 
   async #reset(data: z.infer<typeof resetData>): Promise<object> {
-    const task = this.#taskOf(data);
+    const { replay } = data;
+    const task = this.#findTask(data);
     if (this.#answer) this.#episodes.close(this.#answer.episode);
     this.#answer = undefined;
-    const answer = await this.#episodes.open(task, { listActions: true });
+    const answer = await this.#episodes.open(task, { listActions: true, ...(replay ? { replay } : {}) });
     if (this.#over) {
       this.#episodes.close(answer.episode); // the client left meanwhile
       return {};
@@ -262,7 +284,7 @@ class Session {
     this.#id = data.episode_id ?? randomUUID();
     this.#task = task;
     this.#answer = answer;
-    return told(answer);
+    return observationOf(answer);
   }
 
   async #step(text: string): Promise<object> {
@@ -273,7 +295,7 @@ class Session {
     const answer = await this.#episodes.step(before.episode, before.turn + 1, text);
     if (this.#over) this.#episodes.close(answer.episode);
     else this.#answer = answer;
-    return told(answer);
+    return observationOf(answer);
   }
 
   #state(): object {
@@ -289,10 +311,23 @@ class Session {
   }
 }
 
-function told({ turn, step, actions }: EpisodeAnswer): object {
+function metadataOf({ env, prompt }: OpenEnvWorld): string {
+  return JSON.stringify({
+    name: env.id,
+    description: env.description,
+    readme_content: instructions(prompt, FORMATS.action),
+    version: null,
+    author: null,
+    documentation_url: null,
+    longplay: factsOf(env, prompt),
+  });
+}
+
+function observationOf({ turn, step, actions }: EpisodeAnswer): object {
   const success = step.kind === 'terminated' ? step.success : null;
+  const metadata = step.kind === 'mid' && step.partial ? { metadata: { longplay: { partial: true } } } : {};
   return {
-    observation: { text: step.observation, actions, turn, success },
+    observation: { text: step.observation, actions, turn, success, ...metadata },
     reward: step.kind === 'first' ? null : step.reward,
     done: step.kind === 'terminated',
   };
@@ -317,14 +352,15 @@ function read<T>(schema: z.ZodType<T>, raw: unknown): T {
 
 function errorOf(thrown: unknown): object {
   const code: ErrorCode = thrown instanceof Refused ? thrown.code : 'EXECUTION_ERROR';
-  return { type: 'error', data: { message: messageOf(thrown), code } };
+  const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};
+  return { type: 'error', data: { message: messageOf(thrown), code, ...cause } };
 }
 
 /**
  * Sends a message, and resolves when it has left: a client that reads nothing is answered no further message, and after
  * a while its connection ends.
  */
-function sent(socket: WebSocket, value: object, sendMs: number): Promise<void> {
+function send(socket: WebSocket, value: object, sendMs: number): Promise<void> {
   return new Promise((resolve) => {
     const late = setTimeout(() => socket.terminate(), sendMs);
     socket.send(JSON.stringify(value), () => {
@@ -332,4 +368,9 @@ function sent(socket: WebSocket, value: object, sendMs: number): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Makes an error answer. */
+export function problem(status: number, code: string, message: string): HttpAnswer {
+  return json({ error: { code, message } }, status);
 }

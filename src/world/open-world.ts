@@ -15,25 +15,32 @@ export interface OpenWorld {
   dispose(): Promise<void>;
 }
 
-/** Front: a module that stands before another world and plays it in its own way. */
-interface Front {
+/** Module that plays a world behind a server. */
+interface RemoteWorldModule {
+  /** Makes the World of an AgentGym server out of the world's own module, which exports the dialect. */
   before(world: World): World;
+  /** Makes the World of an OpenEnv server, which says itself what it is. */
+  connect(server: string, tokenEnv: string): Promise<World>;
 }
 
 /**
- * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `before(world)` is
- * the World.
+ * Imports a world's module. Two queries make it a client: with `?world=<url>` the module's `before(world)` is the World,
+ * with `?server=<url>&tokenEnv=<name>` its `connect(server, tokenEnv)`.
  * @param url of a module that can run here (see `localUrl`)
  * @param name as messages should call it; default the URL
  * @throws {UserError} UNKNOWN_ENV where nothing is there or it cannot be loaded; BAD_ARGUMENT where it is no world
  */
 export async function loadWorld(url: URL, name = url.href): Promise<World> {
   const behind = url.searchParams.get('world');
+  const server = url.searchParams.get('server');
+  const isClient = behind !== null || server !== null;
   let module: World;
   try {
-    const loaded: unknown = await import(behind === null ? url.href : url.href.replace(url.search, ''));
-    module =
-      behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(localUrl(new URL(behind)), name));
+    const loaded: unknown = await import(isClient ? url.href.replace(url.search, '') : url.href);
+    const client = loaded as RemoteWorldModule;
+    if (behind !== null) module = client.before(await loadWorld(localUrl(new URL(behind)), name));
+    else if (server !== null) module = await client.connect(server, url.searchParams.get('tokenEnv') ?? '');
+    else module = loaded as World;
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
     const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;

@@ -34,11 +34,9 @@ const post = (path: string, body: Json): Request => ({ method: 'POST', path, bod
 const get = (path: string): Request => ({ method: 'GET', path, body: undefined });
 
 const ENV: readonly Request[] = [
-  post('/v1/sessions', { env: 'textcraft', index: 3, seed: 7 }),
-  post('/v1/sessions/0/step', { turn: 1, action: 'get 1 oak logs' }),
-  get('/v1/sessions/0'),
-  get('/v1/sessions/0/available_actions'),
-  { method: 'DELETE', path: '/v1/sessions/0', body: undefined },
+  get('/openenv/textcraft/schema'),
+  get('/openenv/textcraft/metadata'),
+  get('/openenv/textcraft/ws'),
   post('/create', {}),
   post('/reset', { id: 0, data_idx: 3 }),
   post('/step', { id: 0, action: 'get 1 oak logs' }),

@@ -21,6 +21,7 @@ import { worldUrl } from '../../src/run/find-world.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
+import { OpenEnvClient } from '../support/openenv-client.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 import { typed } from '../support/typed.ts';
 
@@ -121,10 +122,10 @@ it('is served under its own id', async () => {
   const server = await startEnvServer([world]);
   try {
     expect(server.ids).toEqual(['guess']);
-    const options = { method: 'POST', headers: { 'content-type': 'application/json' } };
-    const session = { env: 'guess', index: 5, seed: 0 };
-    const opened = await fetch(`${server.url}/v1/sessions`, { ...options, body: JSON.stringify(session) });
-    expect(await opened.json()).toMatchObject({ step: { observation: 'Guess a number between 0 and 15.' } });
+    const client = await OpenEnvClient.connect(server.url, 'guess');
+    const { data } = await client.reset({ index: 5, seed: 0 });
+    expect(data.observation.text).toBe('Guess a number between 0 and 15.');
+    await client.close();
   } finally {
     await server.close();
   }

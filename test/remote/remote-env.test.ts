@@ -10,7 +10,6 @@ import type { EnvStep, First, Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { createEnv as createAgentGym } from '../../src/remote/env/agentgym.ts';
-import { createEnv as createUniform } from '../../src/remote/env/uniform.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
@@ -128,71 +127,26 @@ function toyAgentGym() {
   return { steps, answer };
 }
 
-/** The uniform protocol in miniature, with the rule that makes steps repeatable. */
-function toyUniform() {
-  const steps: string[] = [];
-  const told = () => ({
-    session: 's1',
-    turn: steps.length,
-    step:
-      steps.length === 0
-        ? { kind: 'first', observation: 'begin' }
-        : { kind: 'mid', observation: `step ${steps.length}`, reward: 0.25 },
-    actions: ['a', 'b'],
-  });
-  const answer = async ({ method, body }: Exchange): Promise<{ status: number; json: unknown }> => {
-    const { turn, action } = (body ?? {}) as { turn?: number; action?: string };
-    if (method === 'DELETE') return { status: 204, json: null };
-    if (turn !== undefined && turn === steps.length + 1) steps.push(action!);
-    return { status: turn === undefined ? 201 : 200, json: told() };
-  };
-  return { steps, answer };
-}
-
-const quick = { attemptMs: 300, deadlineMs: 2500, world: 'babyai', rewardRange: [0, 1], maxObservationChars: 1000 };
+const quick = { attemptMs: 300, deadlineMs: 2500, world: 'babyai' };
 const task = { env: 'x', index: 0, seed: 0 };
 
-async function connect(kind: 'agentgym' | 'uniform', faultOf: (n: number, exchange: Exchange) => Fault) {
-  const toy = kind === 'agentgym' ? toyAgentGym() : toyUniform();
+async function connect(faultOf: (n: number, exchange: Exchange) => Fault) {
+  const toy = toyAgentGym();
   const server: MisbehavingServer = await misbehavingServer(toy.answer, faultOf, (json) => ({
     ...(json as object),
-    session: 'somebody else',
     id: 99,
-    turn: 17,
   }));
   closing.push(() => server.close());
-  const { rewardRange, maxObservationChars, ...options } = quick;
-  const env =
-    kind === 'agentgym'
-      ? createAgentGym({ ...options, url: server.url }, babyai.client)
-      : createUniform({ ...options, url: server.url, rewardRange, maxObservationChars });
-  return { env, server, steps: toy.steps };
+  return { env: createAgentGym({ ...quick, url: server.url }, babyai.client), steps: toy.steps };
 }
 
 const faults: readonly Fault[] = ['slow', 'reset', '429', '500', 'not-json', 'half', 'silence', 'wrong'];
 const isStep = ({ path }: Exchange) => path.endsWith('step');
 
-describe.each(faults)('a server of the uniform protocol that does this: %s', (fault) => {
-  it('takes every action once, and the episode goes on', async () => {
-    let count = 0;
-    // The second answer about steps goes wrong, after the step was taken where the fault lets it be.
-    const { env, steps } = await connect('uniform', (_, exchange) =>
-      isStep(exchange) && ++count === 2 ? fault : 'ok',
-    );
-    const session = (await env.open(task)) as Session;
-    for (const action of ['a', 'b', 'c']) {
-      expect(await session.step(action)).toMatchObject({ kind: 'mid', observation: `step ${steps.length}` });
-    }
-    expect(steps).toEqual(['a', 'b', 'c']);
-    expect(session.actions()).toEqual(['a', 'b']);
-    await session.close();
-  });
-});
-
 describe.each(faults)('an AgentGym server that does this: %s', (fault) => {
   it('opens all the same, and never takes an action twice', async () => {
     let count = 0;
-    const { env, steps } = await connect('agentgym', (n, exchange) =>
+    const { env, steps } = await connect((n, exchange) =>
       n === 1 || (isStep(exchange) && ++count === 2) ? fault : 'ok',
     );
     const opened = Promise.resolve(env.open(task));
@@ -211,13 +165,13 @@ describe.each(faults)('an AgentGym server that does this: %s', (fault) => {
 });
 
 it('an error that an AgentGym server reports under HTTP 200 is a failure, not a score', async () => {
-  const { env } = await connect('agentgym', () => 'ok');
+  const { env } = await connect(() => 'ok');
   const session = (await env.open(task)) as Session;
   await expect(session.step('break')).rejects.toThrow('The id 4 is not valid.');
 });
 
-it('a server that says nothing at all fails within the deadline', async () => {
-  const { env } = await connect('uniform', () => 'silence');
+it('a server that never answers fails within the deadline', async () => {
+  const { env } = await connect(() => 'silence');
   await expect(env.open(task)).rejects.toThrow('no whole answer');
 });
 
@@ -229,5 +183,7 @@ it.each([
   ['attempts', 1e9],
 ])('takes no %s of %d: a timer would wrap, or it would not end', (key, value) => {
   const options = { ...quick, url: 'http://127.0.0.1:1', [key]: value };
-  expect(() => createUniform(options)).toThrow(new RegExp(`${key}: expected a number from 1 to \\d+, got `));
+  expect(() => createAgentGym(options, babyai.client)).toThrow(
+    new RegExp(`${key}: expected a number from 1 to \\d+, got `),
+  );
 });

@@ -1,4 +1,4 @@
-/** The uniform protocol, the limits, and what happens when a world breaks behind the server. */
+/** OpenEnv's protocol, the limits, and what happens when a world breaks behind the server. */
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openEnvSessions } from '../../actors/env/sessions.ts';
@@ -9,6 +9,7 @@ import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
 import { readExposition } from '../support/exposition.ts';
 import { createEnv as createFaulty } from '../support/faulty-env.ts';
+import { OpenEnvClient } from '../support/openenv-client.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -21,7 +22,7 @@ async function textcraft(options: EnvOptions = {}): Promise<EnvServer> {
   return server;
 }
 
-/** A server of the faulty world, its hosts in this thread unless told otherwise. */
+/** A server of the faulty world, its hosts in this thread by default. */
 async function faulty(options: Partial<EnvServerOptions> = {}, isolation: 'thread' | 'inline' = 'inline') {
   const url = new URL('../support/faulty-env.ts', import.meta.url);
   const episodes = await openEnvSessions({
@@ -61,48 +62,80 @@ async function call(url: string, method: string, path: string, body?: unknown, h
   };
 }
 
-describe('the uniform protocol', () => {
+async function session(url: string, world: string): Promise<OpenEnvClient> {
+  const client = await OpenEnvClient.connect(url, world);
+  closing.push(() => client.close());
+  return client;
+}
+
+describe('OpenEnv’s protocol', () => {
   it('plays an episode to its end, by listed actions', async () => {
     const { url } = await textcraft();
-    const opened = await call(url, 'POST', '/v1/sessions', { env: 'textcraft', index: 0, seed: 7 });
-    expect(opened.status).toBe(201);
-    expect(opened.body).toMatchObject({ env: 'textcraft', turn: 0, step: { kind: 'first' } });
-    const at = `/v1/sessions/${opened.body.session}`;
-    expect((await call(url, 'GET', `${at}/available_actions`)).body.actions).toEqual(opened.body.actions);
-    const get = await call(url, 'POST', `${at}/step`, { turn: 1, action: 'get 1 acacia logs' });
-    expect(get.body.step).toEqual({ kind: 'mid', observation: 'Got 1 acacia logs', reward: 0 });
-    const craft = await call(url, 'POST', `${at}/step`, { turn: 2, action: get.body.actions.at(-1) });
-    expect(craft.body).toMatchObject({ turn: 2, step: { kind: 'terminated', reward: 1, success: true }, actions: [] });
-    expect((await call(url, 'POST', `${at}/step`, { turn: 3, action: 'inventory' })).status).toBe(409);
-    expect((await call(url, 'DELETE', at)).status).toBe(204);
-    expect((await call(url, 'GET', at)).status).toBe(404);
+    const client = await session(url, 'textcraft');
+    const opened = await client.reset({ index: 0, seed: 7, episode_id: 'mine' });
+    expect(opened).toMatchObject({
+      type: 'observation',
+      data: { observation: { turn: 0 }, reward: null, done: false },
+    });
+    const { data } = await client.step('get 1 acacia logs');
+    expect(data).toMatchObject({ observation: { text: 'Got 1 acacia logs', turn: 1, success: null }, reward: 0 });
+    const craft = await client.step(data.observation.actions.at(-1));
+    expect(craft.data).toEqual({
+      observation: { text: expect.any(String), actions: [], turn: 2, success: true },
+      reward: 1,
+      done: true,
+    });
+    expect((await client.ask({ type: 'state' })).data).toMatchObject({ episode_id: 'mine', step_count: 2, index: 0 });
+    expect((await client.step('inventory')).data).toMatchObject({ code: 'EXECUTION_ERROR' });
+    expect((await client.reset({ seed: 5 })).type).toBe('observation');
   });
 
-  it('answers a step sent again without taking it again', async () => {
+  it('replays the actions that a reset brings, and answers with what the last one led to', async () => {
     const { url } = await faulty();
-    const { body } = await call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 });
-    const step = (turn: number, action: string) =>
-      call(url, 'POST', `/v1/sessions/${body.session}/step`, { turn, action });
-    const first = await step(1, '+5');
-    expect((await step(1, '+5')).body).toEqual(first.body);
-    const [a, b] = await Promise.all([step(2, '+2'), step(2, '+2')]);
-    expect(a.body).toEqual(b.body);
-    expect(a.body.step.observation).toContain('7');
-    expect((await step(1, '+5')).status).toBe(409);
-    expect((await step(4, '+5')).body.error.code).toBe('WRONG_TURN');
+    const client = await session(url, 'faulty');
+    await client.reset({ index: 0 });
+    await client.step('+5');
+    const third = [await client.step('+2'), await client.step('+9')].at(-1);
+    const other = await session(url, 'faulty');
+    expect(await other.reset({ index: 0, replay: ['+5', '+2', '+9'] })).toEqual(third);
+    expect((await other.step('+1')).data.observation).toMatchObject({ text: expect.stringContaining('17'), turn: 4 });
   });
 
-  it('says what is wrong with a request, in status and words', async () => {
+  it('draws a task of the split by its seed, and walks through the split without one', async () => {
+    const { url } = await textcraft();
+    const client = await session(url, 'textcraft');
+    const drawn = async (data: object) => {
+      await client.reset(data);
+      return (await client.ask({ type: 'state' })).data.index as number;
+    };
+    expect(await drawn({ seed: 5 })).toBe(await drawn({ seed: 5 }));
+    expect(await drawn({})).not.toBe(await drawn({}));
+    const { longplay } = (await call(url, 'GET', '/openenv/textcraft/metadata')).body;
+    const ranges = longplay.tasks.test as [number, number][];
+    const held = await drawn({ split: 'test', seed: 9 });
+    expect(ranges.some(([first, last]) => held >= first && held <= last)).toBe(true);
+  });
+
+  it('refuses what is no message of it, in code and words', async () => {
     const { url } = await faulty();
-    const status = async (...args: [string, string, unknown?]) => (await call(url, ...args)).status;
-    expect(await status('POST', '/v1/sessions', '{bad')).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'faulty' })).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'faulty', index: 10 ** 9 })).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'nope', index: 0 })).toBe(404);
-    expect(await status('GET', '/v1/sessions')).toBe(405);
-    expect(await status('GET', '/v1/sessions/none')).toBe(404);
-    expect(await status('GET', '/v1/other')).toBe(404);
-    expect((await call(url, 'GET', '/v1/envs/faulty')).body.id).toBe('faulty');
+    const client = await session(url, 'faulty');
+    const code = async (message: object | string) => (await client.ask(message)).data.code;
+    expect(await code('{bad')).toBe('INVALID_JSON');
+    expect(await code('[1]')).toBe('VALIDATION_ERROR');
+    expect(await code({ type: 'jump' })).toBe('UNKNOWN_TYPE');
+    expect(await code({ type: 'step', data: { action: 'x' } })).toBe('EXECUTION_ERROR');
+    expect(await code({ type: 'step', data: { action: 1 } })).toBe('VALIDATION_ERROR');
+    expect(await code({ type: 'reset', data: { seed: -1 } })).toBe('VALIDATION_ERROR');
+    expect(await code({ type: 'reset', data: { index: 10 ** 9 } })).toBe('VALIDATION_ERROR');
+    await expect(OpenEnvClient.connect(url, 'nope')).rejects.toThrow('404');
+    await expect(OpenEnvClient.connect(url, 'faulty', { origin: 'http://evil.example' })).rejects.toThrow('403');
+    const status = async (method: string, path: string) => (await call(url, method, `/openenv/${path}`)).status;
+    expect(await status('GET', 'faulty/ws')).toBe(426);
+    expect(await status('POST', 'faulty/schema')).toBe(405);
+    expect(await status('GET', 'faulty/none')).toBe(404);
+    expect(await status('GET', 'nope/schema')).toBe(404);
+    const { body } = await call(url, 'GET', '/openenv/faulty/metadata');
+    expect(body).toMatchObject({ name: 'faulty', longplay: { maxObservationChars: expect.any(Number) } });
     expect((await call(url, 'GET', '/health')).body.status).toBe('ok');
     const families = readExposition((await call(url, 'GET', '/metrics')).body);
     const requests = families.get('longplay_server_requests_total')!.samples;
@@ -117,18 +150,16 @@ describe('the uniform protocol', () => {
 
   it.each(['throw', 'hang', 'spin', 'exit'])('tells a world that breaks (%s) from one that answers', async (how) => {
     const { url } = await faulty({}, 'thread');
-    const open = async () => (await call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 })).body.session;
-    const [broken, sibling] = [await open(), await open()];
-    await call(url, 'POST', `/v1/sessions/${sibling}/step`, { turn: 1, action: '+3' });
-    const failed = await call(url, 'POST', `/v1/sessions/${broken}/step`, { turn: 1, action: how });
-    expect(failed.status).toBe(500);
-    expect(failed.body.error).toMatchObject({
-      code: 'ENV_FAILED',
-      cause: { throw: 'threw', exit: 'exited' }[how] ?? 'timeout',
+    const [broken, sibling] = [await session(url, 'faulty'), await session(url, 'faulty')];
+    for (const client of [broken, sibling]) await client.reset({ index: 0 });
+    await sibling.step('+3');
+    expect(await broken.step(how)).toMatchObject({
+      type: 'error',
+      data: { code: 'EXECUTION_ERROR', cause: { throw: 'threw', exit: 'exited' }[how] ?? 'timeout' },
     });
-    expect((await call(url, 'GET', `/v1/sessions/${broken}`)).status).toBe(404);
-    const next = await call(url, 'POST', `/v1/sessions/${sibling}/step`, { turn: 2, action: '+4' });
-    expect(next.body.step.observation).toContain('7');
+    expect((await broken.step('+1')).data.message).toContain('send a reset');
+    expect((await sibling.step('+4')).data.observation.text).toContain('7');
+    expect((await broken.reset({ index: 0 })).type).toBe('observation');
   });
 
   it('gives AgentGym’s client a 500, never a score, for a world that breaks', async () => {
@@ -141,13 +172,13 @@ describe('the uniform protocol', () => {
 });
 
 describe('options of the world', () => {
-  it('hold under our protocol and under AgentGym’s', async () => {
+  it('hold under OpenEnv’s protocol and under AgentGym’s', async () => {
     const opened = async (options: EnvOptions) => {
       const { url } = await textcraft(options);
-      const own = await call(url, 'POST', '/v1/sessions', { env: 'textcraft', index: 31 });
+      const { data } = await (await session(url, 'textcraft')).reset({ index: 31 });
       const { body } = await call(url, 'POST', '/textcraft/create', {});
       const original = await call(url, 'POST', '/textcraft/reset', { id: body.id, data_idx: 31 });
-      return [own.body.step.observation, original.body.observation].map((text) => /Goal: .*/.exec(text)?.[0]);
+      return [data.observation.text, original.body.observation].map((text) => /Goal: .*/.exec(text)?.[0]);
     };
     const [sorted, published] = [await opened({}), await opened({ order: 'agenttraj' })];
     expect(published[0]).toBeDefined();
@@ -164,25 +195,30 @@ describe('options of the world', () => {
 });
 
 describe('limits', () => {
-  it('bounds sessions, and lets idle ones go', async () => {
+  it('bounds sessions, and lets idle ones go, whether their clients confirm it or not', async () => {
     const clock = new SimulatedClock();
     const { url } = await faulty({ clock, maxSessions: 2, idleMs: 60_000 });
-    const open = () => call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 });
-    const first = await open();
-    expect((await open()).status).toBe(201);
-    expect((await open()).status).toBe(503);
+    const [first, second] = [await session(url, 'faulty'), await session(url, 'faulty')];
+    for (const client of [first, second]) await client.reset({ index: 0 });
+    const third = await session(url, 'faulty');
+    expect(await third.next()).toMatchObject({ type: 'error', data: { code: 'CAPACITY_REACHED' } });
     clock.advance(50_000);
-    await call(url, 'GET', `/v1/sessions/${first.body.session}`);
+    await first.step('+1');
+    second.socket.pause(); // never closes, nor answers that it was closed
     clock.advance(30_000);
     expect((await call(url, 'GET', '/health')).body.sessions).toBe(1);
-    expect((await call(url, 'GET', `/v1/sessions/${first.body.session}`)).status).toBe(200);
-    expect((await open()).status).toBe(201);
+    const { body } = await call(url, 'GET', '/metrics');
+    expect(body).toContain('longplay_server_episodes 1\n');
+    expect(body).toContain('longplay_server_expired_sessions_total 1\n');
+    expect((await first.step('+1')).type).toBe('observation');
+    expect((await (await session(url, 'faulty')).reset({ index: 0 })).type).toBe('observation');
+    second.socket.terminate();
   });
 
   it('bounds bodies and rate', async () => {
     const clock = new SimulatedClock();
     const { url } = await faulty({ maxBodyBytes: 100, requestsPerSecond: 5, clock });
-    expect((await call(url, 'POST', '/v1/sessions', 'x'.repeat(101))).status).toBe(413);
+    expect((await call(url, 'POST', '/textcraft/create', 'x'.repeat(101))).status).toBe(413);
     const health = async () => (await call(url, 'GET', '/health')).status;
     const tenAsk = () => Promise.all(Array.from({ length: 10 }, health));
     expect((await tenAsk()).filter((status) => status === 200)).toHaveLength(4); // one was the body's

@@ -23,7 +23,10 @@ export function checkEnv(program: Command): void {
   const command = program
     .command('check-env')
     .description('check that an environment keeps the laws every environment must keep, and what it costs')
-    .argument('<module|id>', 'a JavaScript module that exports createEnv, or a world of this package')
+    .argument(
+      '<module|id>',
+      'a JavaScript module that exports createEnv, a world of this package, or openenv+http://<server>',
+    )
     .option('--cases <n>', 'scripts each law is tried on', wholeNumber(1, MOST.repeats), 1000)
     .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', wholeNumber(0, MOST.seed), 1)
     .option('--episodes <n>', 'episodes of the leak check', wholeNumber(10, MOST.repeats), 10_000)

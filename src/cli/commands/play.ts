@@ -26,7 +26,7 @@ export function play(program: Command): void {
   const command = program
     .command('play')
     .description(`play a world yourself: ${HOW}`)
-    .argument('<env>', 'world to play, or the path of a module')
+    .argument('<env>', 'world to play, the path of a module, or openenv+http://<server>')
     .option('--task <index>', 'task index', wholeNumber(0))
     .option('--seed <seed>', "seed of the task; by default the evaluation's", wholeNumber(0))
     .option('--horizon <turns>', 'turns you may take', wholeNumber(1), 30);

@@ -54,7 +54,7 @@ export function rollout(program: Command): void {
   const command = program
     .command('rollout')
     .description('play episodes with a model behind a server, a trained policy or at random, and keep their traces')
-    .option('--env <id>', 'world')
+    .option('--env <id>', 'world, path of a module, or openenv+http://<server>')
     .option('--policy <openai|random|run>', "openai: --base-url and --model; else 'random' or a run's folder", 'openai')
     .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
     .option('--model <name>', 'as the server calls it; may be left out where it has only one')

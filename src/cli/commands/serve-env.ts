@@ -10,9 +10,7 @@ import { untilSignal } from '../interrupt.ts';
 export function serveEnv(program: Command): void {
   const command = program
     .command('serve-env')
-    .description(
-      'serve worlds over HTTP: AgentGym’s protocol under /<env>/, OpenEnv’s under /openenv/<env>/, ours under /v1/',
-    )
+    .description('serve worlds over HTTP: AgentGym’s protocol under /<env>/, OpenEnv’s under /openenv/<env>/')
     .argument('<env...>', 'worlds to serve')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 36001)

@@ -58,8 +58,8 @@ export class RemoteRequests {
   }
 }
 
-/** Wraps an error so that it ends the attempts. */
-class Unrepeatable extends Error {
+/** Error that ends the attempts, with the one that it stands for. */
+export class Unrepeatable extends Error {
   override readonly cause: RemoteError;
   constructor(cause: RemoteError) {
     super(cause.message);

@@ -12,10 +12,14 @@ number, and `info["action_mask"]` tells which of them are there; any other costs
 something that it does not know. Needs nothing but Python 3.9; where `gymnasium` is installed the class is a
 `gymnasium.Env` with spaces. An episode that breaks in the server raises `LongplayError`: it never ends as a reward.
 """
+import base64
 import json
 import os
 import random
+import socket
+import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 
 try:
@@ -28,11 +32,132 @@ except ImportError:
 
 
 class LongplayError(RuntimeError):
-    """Refusal or failure that the server told; `code` is its name, e.g. ENV_FAILED."""
+    """Refusal or failure that the server reports; `code` is its name, e.g. EXECUTION_ERROR."""
 
     def __init__(self, code, message):
         super().__init__(f"{code}: {message}")
         self.code = code
+
+
+class WebSocket:
+    """The client's side of a WebSocket (RFC 6455), as far as OpenEnv's protocol needs it: texts, one answer for one message."""
+
+    def __init__(self, url, timeout):
+        parts = urllib.parse.urlsplit(url)
+        secure = parts.scheme in ("https", "wss")
+        address = (parts.hostname, parts.port or (443 if secure else 80))
+        self.socket = socket.create_connection(address, timeout=timeout)
+        try:
+            if secure:
+                self.socket = ssl.create_default_context().wrap_socket(self.socket, server_hostname=parts.hostname)
+            self._upgrade(parts)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _upgrade(self, parts):
+        key = base64.b64encode(os.urandom(16)).decode()
+        token = os.environ.get("LONGPLAY_SERVER_TOKEN")
+        head = [f"GET {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Upgrade: websocket", "Connection: Upgrade",
+                f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]
+        self.socket.sendall("\r\n".join(head + ([f"Authorization: Bearer {token}"] if token else []) + ["", ""]).encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self._read(1)
+        status = int(answer.split()[1])
+        if status != 101:
+            raise LongplayError(str(status), f"{parts.geturl()}: no WebSocket")
+
+    def ask(self, value):
+        """Sends JSON and waits for the answer's."""
+        self._send(0x81, json.dumps(value).encode())
+        whole = b""
+        while True:
+            head, size = self._read(2)
+            size &= 0x7F
+            if size > 125:
+                size = int.from_bytes(self._read(2 if size == 126 else 8), "big")
+            kind, data = head & 0x0F, self._read(size)
+            if kind == 8:
+                raise ConnectionError("the server closed the connection")
+            if kind == 9:
+                self._send(0x8A, data)  # a ping
+            elif kind in (0, 1):
+                whole += data
+                if head & 0x80:
+                    return json.loads(whole)
+
+    def close(self):
+        try:
+            self._send(0x88, b"\x03\xe8")
+        except OSError:
+            pass  # it is gone already
+        self.socket.close()
+
+    def _send(self, head, data):
+        size = len(data)
+        length = bytes([0x80 | size]) if size < 126 else (
+            b"\xfe" + size.to_bytes(2, "big") if size < 2**16 else b"\xff" + size.to_bytes(8, "big"))
+        mask = os.urandom(4)
+        masked = (int.from_bytes(data, "big") ^ int.from_bytes((mask * (size // 4 + 1))[:size], "big")).to_bytes(size, "big")
+        self.socket.sendall(bytes([head]) + length + mask + masked)
+
+    def _read(self, size):
+        data = bytearray()
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise ConnectionError("the server closed the connection")
+            data += piece
+        return bytes(data)
+
+
+class Server:
+    """A world of `longplay serve-env`, by OpenEnv's protocol."""
+
+    def __init__(self, env, url="http://127.0.0.1:36001", timeout=60.0):
+        self.env, self.url, self.timeout = env, url.rstrip("/"), timeout
+        self._metadata = None
+
+    @property
+    def metadata(self):
+        """What the server says of the world: name, description, instructions and, under `longplay`, its tasks."""
+        if self._metadata is None:
+            token = os.environ.get("LONGPLAY_SERVER_TOKEN")
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            request = urllib.request.Request(f"{self.url}/openenv/{self.env}/metadata", headers=headers)
+            try:
+                with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                    self._metadata = json.load(response)
+            except urllib.error.HTTPError as error:
+                if error.code == 404:
+                    raise LongplayError("UNKNOWN_ENV", f"{self.url} has no world '{self.env}'") from None
+                raise LongplayError(str(error.code), error.read().decode(errors="replace")[:500]) from None
+            except (OSError, ValueError) as error:
+                raise self._absent(error) from None
+        return self._metadata
+
+    def tasks(self, split):
+        """Task indices of a split."""
+        return [index for first, last in self.metadata["longplay"]["tasks"][split] for index in range(first, last + 1)]
+
+    def connect(self):
+        try:
+            return WebSocket(f"{self.url}/openenv/{self.env}/ws", self.timeout)
+        except (OSError, ValueError, TypeError) as error:
+            raise self._absent(error) from None
+
+    def _absent(self, error):
+        cure = f"is it running (npx longplay serve-env {self.env}), and the URL as http://127.0.0.1:36001?"
+        return LongplayError("NO_SERVER", f"{self.url} does not answer: {error}; {cure}")
+
+
+def ask(connection, kind, data):
+    """Answer to a reset or step: `observation`, `reward`, `done`. An error of the server's raises `LongplayError`."""
+    answer = connection.ask({"type": kind, "data": data})
+    if answer["type"] == "error":
+        raise LongplayError(answer["data"]["code"], answer["data"]["message"])
+    return answer["data"]
 
 
 class LongplayEnv(Base):
@@ -53,15 +178,16 @@ class LongplayEnv(Base):
             raise ValueError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
         if horizon is not None and horizon < 1:
             raise ValueError(f"horizon: expected at least 1, got {horizon}")
-        self.env, self.url, self.horizon, self.split = env, url.rstrip("/"), horizon, split
-        self.listed, self.max_actions, self.render_mode, self.timeout = listed, max_actions, render_mode, timeout
-        self.description = self._call("GET", f"/v1/envs/{env}")
-        self._tasks = self._call("GET", f"/v1/envs/{env}/splits/{split}")["indices"]
+        self.env, self.horizon, self.split = env, horizon, split
+        self.listed, self.max_actions, self.render_mode = listed, max_actions, render_mode
+        self._server = Server(env, url, timeout)
+        facts = self._server.metadata["longplay"]
+        self._tasks = self._server.tasks(split)
         self._session, self._turn, self._actions, self._text = None, 0, [], ""
         self._draw = random.Random()
-        self.reward_range = tuple(self.description["rewardRange"])
+        self.reward_range = tuple(facts["rewardRange"])
         if gymnasium:
-            longest = self.description["maxObservationChars"]
+            longest = facts["maxObservationChars"]
             self.observation_space = AnyText(longest)
             self.action_space = gymnasium.spaces.Discrete(max_actions) if listed else AnyText(10_000)
 
@@ -77,11 +203,14 @@ class LongplayEnv(Base):
             self._draw.seed(seed)
         index = options["index"] if "index" in options else self._draw.choice(self._tasks)
         self.close()
-        told = self._call("POST", "/v1/sessions", {
-            "env": self.env, "index": int(index), "seed": int(seed or 0) & 0xFFFFFFFF})
-        self._session = told["session"]
+        self._session = self._server.connect()
+        try:
+            answer = ask(self._session, "reset", {"index": int(index), "seed": int(seed or 0) & 0xFFFFFFFF})
+        except BaseException:
+            self.close()
+            raise
         self._index = int(index)
-        return self._keep(told), self._info()
+        return self._keep(answer), self._info()
 
     def step(self, action):
         """Takes an action; `truncated` after `horizon` turns."""
@@ -93,21 +222,21 @@ class LongplayEnv(Base):
             there = int(action) < len(self._actions)
             action = self._actions[int(action)] if there else f"no action {action}"
         try:
-            told = self._call("POST", f"/v1/sessions/{self._session}/step", {"turn": self._turn + 1, "action": str(action)})
-        except LongplayError as error:
-            if error.code in ("ENV_FAILED", "UNKNOWN_SESSION"):
-                self._session = None
-            raise
-        step = told["step"]
-        text = self._keep(told)
-        terminated = step["kind"] == "terminated"
+            answer = ask(self._session, "step", {"action": str(action)})
+        except (LongplayError, OSError, ValueError) as error:
+            self.close()
+            if isinstance(error, LongplayError):
+                raise
+            raise LongplayError("LOST", f"the episode is lost: {error}") from None
+        text = self._keep(answer)
+        terminated = answer["done"]
         truncated = not terminated and self.horizon is not None and self._turn >= self.horizon
         info = self._info()
         if terminated:
-            info["success"] = step["success"]
+            info["success"] = answer["observation"]["success"]
         if terminated or truncated:
             self.close()
-        return text, float(step["reward"]), terminated, truncated, info
+        return text, float(answer["reward"]), terminated, truncated, info
 
     def render(self):
         """The last observation's text."""
@@ -117,10 +246,7 @@ class LongplayEnv(Base):
         """Gives the session back; called by itself at the end of an episode."""
         session, self._session = self._session, None
         if session is not None:
-            try:
-                self._call("DELETE", f"/v1/sessions/{session}")
-            except (LongplayError, OSError):
-                pass  # it has expired, or the server is gone
+            session.close()
 
     def __enter__(self):
         return self
@@ -128,8 +254,9 @@ class LongplayEnv(Base):
     def __exit__(self, *_):
         self.close()
 
-    def _keep(self, told):
-        self._turn, self._actions, self._text = told["turn"], told["actions"], told["step"]["observation"]
+    def _keep(self, answer):
+        observation = answer["observation"]
+        self._turn, self._actions, self._text = observation["turn"], observation["actions"], observation["text"]
         if self.listed:
             self._actions = self._actions[: self.max_actions]
         return self._text
@@ -140,27 +267,6 @@ class LongplayEnv(Base):
             mask = [i < len(self._actions) for i in range(self.max_actions)]
             info["action_mask"] = numpy.array(mask, dtype=numpy.int8) if gymnasium else mask
         return info
-
-    def _call(self, method, path, body=None):
-        headers = {"content-type": "application/json"}
-        token = os.environ.get("LONGPLAY_SERVER_TOKEN")
-        if token:
-            headers["authorization"] = f"Bearer {token}"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                text = response.read()
-        except urllib.error.HTTPError as error:
-            try:
-                told = json.loads(error.read())["error"]
-            except (ValueError, KeyError, TypeError):
-                told = {"message": f"HTTP {error.code}"}
-            raise LongplayError(str(told.get("code", error.code)), told.get("message", "")) from None
-        except urllib.error.URLError as error:
-            cure = f"is it running (npx longplay serve-env {self.env}), and the URL as http://127.0.0.1:36001?"
-            raise LongplayError("NO_SERVER", f"{self.url} does not answer: {error.reason}; {cure}") from None
-        return json.loads(text) if text else None
 
 
 if gymnasium:
