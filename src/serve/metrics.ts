@@ -1,6 +1,8 @@
 /** Metrics of a server: what `/metrics` answers, in Prometheus' text format. */
+
+import type { HttpAnswer } from '../http/app.ts';
+import { DURATION_BOUNDS_MS, type HttpCounts } from '../http/server.ts';
 import { EXPOSITION_TYPE, expositionText, type Family, histogram } from '../record/exposition.ts';
-import { DURATION_BOUNDS_MS, type HttpAnswer, type HttpCounts } from './http-server.ts';
 
 const PREFIX = 'longplay_server_';
 

@@ -24,12 +24,13 @@ import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../http/app.ts';
+import { SEND_MS } from '../http/server.ts';
 import { instructions } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
 import { factsOf } from '../world/facts.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
 
 /** Messages that a client may send ahead of their answers. */
 const MAX_AHEAD = 64;

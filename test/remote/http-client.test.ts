@@ -3,10 +3,13 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { bytesInUse } from '../../src/conformance/measure.ts';
 import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
+import { appOf, type HttpHandler } from '../../src/http/app.ts';
+import { type ListenOptions, listen as listenTo } from '../../src/http/server.ts';
 import { excerpt, HttpClient } from '../../src/remote/http-client.ts';
 import { readCompletion } from '../../src/remote/policy/openai-client.ts';
 import type { RemoteError } from '../../src/remote/retry.ts';
-import { listen } from '../../src/serve/http-server.ts';
+
+const listen = (handler: HttpHandler, options: ListenOptions) => listenTo(appOf(handler), options);
 
 it('quotes a server on one line, without what a terminal would obey', () => {
   expect(excerpt('<html>\n  <h1>\u001b[31mError\u0007</h1>\r\n', 300)).toBe('<html> <h1> [31mError </h1>');

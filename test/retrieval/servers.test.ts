@@ -5,13 +5,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { appOf } from '../../src/http/app.ts';
+import { listen } from '../../src/http/server.ts';
 import { IndexRetriever } from '../../src/retrieval/index-retriever.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
 import { RecordedResults } from '../../src/retrieval/recorded-results.ts';
 import { RemoteRetriever } from '../../src/retrieval/remote-retriever.ts';
 import { retrieveHandler } from '../../src/retrieval/retrieve-server.ts';
 import type { Hit } from '../../src/retrieval/retriever.ts';
-import { listen } from '../../src/serve/http-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 const passages = Array.from({ length: 50 }, (_, i) => ({
@@ -27,7 +28,7 @@ afterAll(async () => {
 });
 
 async function ours(): Promise<string> {
-  const server = await listen(retrieveHandler(retriever), { port: 0 });
+  const server = await listen(appOf(retrieveHandler(retriever)), { port: 0 });
   closing.push(() => server.close());
   return server.url;
 }

@@ -1,10 +1,10 @@
 /** Requests of OpenAI's API, as the policy server reads, refuses and answers them; a stand-in decides. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { view } from '../../envs/textcraft/view.ts';
+import type { HttpServer } from '../../src/http/server.ts';
 import type { Codec } from '../../src/reading/codec.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { WordTokenizer } from '../../src/reading/word-tokenizer.ts';
-import type { HttpServer } from '../../src/serve/http-server.ts';
 import { servePolicy } from '../../src/serve/policy-server.ts';
 import { readExposition } from '../support/exposition.ts';
 
