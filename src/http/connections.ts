@@ -1,28 +1,37 @@
 /**
- * Connections of a server, bounded so that silent clients cannot keep others out. A connection is *unproven* until a
- * whole request on it was admitted. When a new client comes and there is no room, the oldest unproven connection of the
- * address that has most of them gives way, then the proven one that has been idle longest; one with a request under way
- * never does. So a client that opens many can push out its own alone, however fast it is.
+ * Connections of a server, bounded so that silent clients cannot keep others out. Node's `maxConnections` turns
+ * newcomers away instead. A connection is *unproven* until a whole request on it was admitted. When a new client comes
+ * and there is no room, the oldest unproven connection of the address that has most of them gives way, then the proven
+ * one that has been idle longest; one with a whole request under way never does. So a client that opens many can push
+ * out its own alone, however fast it is.
  */
 import type { Socket } from 'node:net';
 
-/** Connection of a server, and the answers that it waits for. */
+/** Connection of a server. */
 export class Connection {
+  readonly socket: Socket;
   /** True once a whole request was admitted. */
-  proven = false;
+  isProven = false;
+  /** True once it is a WebSocket's. */
+  isUpgraded = false;
   /** Requests under way. */
   busy = 0;
-  /** Place among all answers of the server of the last one that it got. */
+  /** Requests under way whose body has not come whole. */
+  reading = 0;
+  /** Number of the last answer on it, counted over all answers of the server. */
   answered = 0;
-  /** True while a request has not sent its whole body. */
-  reading = false;
-  /** True while a request is being answered. */
-  answering = false;
-  /** True while work that was sent ahead is gone on with. */
-  goesOn = false;
-  /** Work that waits until the request before it is answered: those sent ahead, in order. */
-  readonly ahead: (() => void)[] = [];
+  /** True while a time limit is set on what waits for the client. */
+  isLimited = false;
+  /** Work that waits until no request is under way. */
+  whenIdle: (() => void) | undefined;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+  }
 }
+
+/** Requests under way on one connection below which it is read again. */
+const FEW_AHEAD = 32;
 
 export class Connections {
   readonly #max: number;
@@ -36,7 +45,7 @@ export class Connections {
   }
 
   add(socket: Socket): void {
-    this.#held.set(socket, new Connection());
+    this.#held.set(socket, new Connection(socket));
     this.#unproven.add(socket);
     socket.once('close', () => {
       this.#held.delete(socket);
@@ -50,18 +59,45 @@ export class Connections {
     return this.#held.get(socket);
   }
 
-  /** Marks that a whole request on the connection was admitted and is being answered. */
-  begin(socket: Socket, held: Connection): void {
-    held.busy++;
-    if (held.proven) return;
-    held.proven = true;
-    this.#unproven.delete(socket);
+  /** Marks that a request on the connection is under way. */
+  begin(connection: Connection): void {
+    connection.busy++;
   }
 
-  /** Marks that the request was answered: from now on the connection is idle, if no other one is under way. */
-  end(held: Connection): void {
-    held.busy--;
-    held.answered = ++this.#answers;
+  /** Marks that a request on the connection was whole, and admitted. */
+  prove(connection: Connection): void {
+    if (connection.isProven) return;
+    connection.isProven = true;
+    this.#unproven.delete(connection.socket);
+  }
+
+  /** Marks that a request was answered: from now on the connection is idle, if no other one is under way. */
+  end(connection: Connection): void {
+    connection.answered = ++this.#answers;
+    connection.busy--;
+    if (connection.busy === FEW_AHEAD && !connection.isLimited) connection.socket.resume();
+    if (connection.busy > connection.reading || !connection.whenIdle) return;
+    const work = connection.whenIdle;
+    connection.whenIdle = undefined;
+    work();
+  }
+
+  /**
+   * Ends connections whose clients take nothing of what waits for them.
+   * @param sendMs milliseconds that such a client has from when it is noticed, which is a quarter of them later at most
+   * @returns ends the watch
+   */
+  limitWaits(sendMs: number): () => void {
+    const timer = setInterval(
+      () => {
+        for (const connection of this.#held.values()) {
+          if (connection.isUpgraded || connection.isLimited || !connection.socket.writableNeedDrain) continue;
+          limitWait(connection, sendMs);
+        }
+      },
+      Math.max(5, sendMs / 4),
+    ).unref();
+    return () => clearInterval(timer);
   }
 
   closeAll(): void {
@@ -77,8 +113,8 @@ export class Connections {
     }
     let idle: Socket = newcomer;
     let least = Number.POSITIVE_INFINITY;
-    for (const [socket, { busy, answered }] of this.#held) {
-      if (busy > 0 || socket === newcomer || answered >= least) continue;
+    for (const [socket, { busy, reading, answered }] of this.#held) {
+      if (busy > reading || socket === newcomer || answered >= least) continue;
       idle = socket;
       least = answered;
     }
@@ -90,6 +126,22 @@ export class Connections {
     this.#unproven.delete(socket);
     socket.destroy();
   }
+}
+
+/**
+ * Sets a time limit on what waits for a client. Until it has taken all of it nothing is read from it: what it sends would
+ * count as progress.
+ */
+function limitWait(connection: Connection, sendMs: number): void {
+  const { socket } = connection;
+  connection.isLimited = true;
+  socket.setTimeout(sendMs);
+  socket.pause();
+  socket.once('drain', () => {
+    connection.isLimited = false;
+    socket.setTimeout(0); // the next piece may be long in coming
+    socket.resume();
+  });
 }
 
 /** Unproven connections by their clients' addresses, each address's oldest first. */

@@ -9,11 +9,11 @@
  * @see Search-R1 `search_r1/search/retrieval_server.py`
  */
 import type { MaybePromise } from '../core/env.ts';
-import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../http/server.ts';
+import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../http/app.ts';
 import type { Passage } from './corpus.ts';
 import type { Hit, Retriever } from './retriever.ts';
 
-export type { HttpAnswer, HttpHandler, HttpRequest } from '../http/server.ts';
+export type { HttpAnswer, HttpHandler, HttpRequest } from '../http/app.ts';
 
 export interface RetrieveServerOptions {
   /** Passages of a query where the request names no number. Default 3. */

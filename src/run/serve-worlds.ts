@@ -77,6 +77,7 @@ export async function startEnvServer(ids: readonly string[], settings: EnvServer
       url: server.url,
       ids: server.ids,
       counts: server.counts,
+      unref: () => server.unref(),
       get sessions() {
         return server.sessions;
       },

@@ -7,15 +7,8 @@ import { WebSocketServer } from 'ws';
 import type { Clock } from '../core/clock.ts';
 import type { Env } from '../core/env.ts';
 import type { World } from '../core/world.ts';
-import {
-  type HttpAnswer,
-  type HttpRequest,
-  type HttpServer,
-  json,
-  type ListenOptions,
-  listen,
-  type UpgradeHandler,
-} from '../http/server.ts';
+import { createApp, type HttpAnswer, type HttpRequest, handle, json } from '../http/app.ts';
+import { type HttpServer, type ListenOptions, listen, type UpgradeHandler } from '../http/server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
 import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
@@ -57,13 +50,16 @@ const FURTHER_CONNECTIONS = 1024;
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
 
-/**
- * Serves worlds.
- * @throws {UserError} BAD_ARGUMENT when it cannot listen
- */
-export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
-  const { worlds, episodes, clock } = options;
-  const now = () => clock.now();
+/** Protocols of the worlds, by env id. */
+interface Protocols {
+  readonly openEnv: ReadonlyMap<string, OpenEnvProtocol>;
+  readonly agentGym: ReadonlyMap<string, AgentGymProtocol>;
+  /** Protocol at the root, where one world is served. */
+  readonly root: AgentGymProtocol | undefined;
+}
+
+function protocolsOf(options: EnvServerOptions, now: () => number): Protocols {
+  const { worlds, episodes } = options;
   const openEnv = new Map<string, OpenEnvProtocol>();
   for (const { env, world } of worlds) {
     const prompt = worldPrompt(world, {}, env.description);
@@ -76,37 +72,63 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
     agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
   }
+  const root = worlds.length === 1 ? [...agentGym.values()][0] : undefined;
+  return { openEnv, agentGym, root };
+}
+
+/** Answers by the protocol that a request's path names. */
+function route({ openEnv, agentGym, root }: Protocols, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
+  const { path } = request;
+  if (path.startsWith('/openenv/')) {
+    const [, , id, ...rest] = path.split('/');
+    const protocol = openEnv.get(id ?? '');
+    if (protocol) return protocol.handle(`/${rest.join('/')}`, request);
+  }
+  const end = path.indexOf('/', 1);
+  const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
+  if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
+  if (root) return root.handle(path, request);
+  const ids = [...openEnv.keys()].join(', ');
+  return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${ids}`);
+}
+
+/**
+ * Serves worlds.
+ * @throws {UserError} BAD_ARGUMENT when it cannot listen
+ */
+export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
+  const { worlds, episodes, clock } = options;
+  const now = () => clock.now();
+  const protocols = protocolsOf(options, now);
+  const { openEnv, agentGym } = protocols;
   const ids = worlds.map(({ env }) => env.id);
-  const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
   const counted = [...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
   const sessions = () => counted.reduce((sum, { count }) => sum + count, 0);
   let expired = 0;
   let server: HttpServer | undefined;
 
-  const handle = (request: HttpRequest): HttpAnswer | Promise<HttpAnswer> => {
-    const { path } = request;
-    if (path === '/health') {
+  const app = createApp();
+  app.get(
+    '/health',
+    handle(() => {
       const status = episodes.healthy ? 'ok' : 'the env hosts cannot be started';
       return json({ status, envs: ids, sessions: sessions() }, episodes.healthy ? 200 : 503);
-    }
-    if (path === '/metrics') {
-      return metricsAnswer(server!.counts, [
+    }),
+  );
+  app.get(
+    '/metrics',
+    handle(() =>
+      metricsAnswer(server!.counts, [
         { name: 'sessions', type: 'gauge', help: 'Sessions that are open.', value: sessions() },
         { name: 'episodes', type: 'gauge', help: 'Episodes that are open in the env hosts.', value: episodes.count },
         { name: 'expired_sessions_total', type: 'counter', help: 'Sessions closed as idle.', value: expired },
-      ]);
-    }
-    if (path.startsWith('/openenv/')) {
-      const [, , id, ...rest] = path.split('/');
-      const protocol = openEnv.get(id ?? '');
-      if (protocol) return protocol.handle(`/${rest.join('/')}`, request);
-    }
-    const end = path.indexOf('/', 1);
-    const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
-    if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
-    if (root) return root.handle(path, request);
-    return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${ids.join(', ')}`);
-  };
+      ]),
+    ),
+  );
+  app.all(
+    '*',
+    handle((request) => route(protocols, request)),
+  );
 
   const sockets = new WebSocketServer({
     noServer: true,
@@ -122,7 +144,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   // A session of OpenEnv is a connection.
   const maxSessions = worlds.length * (options.maxSessions ?? DEFAULT_SESSIONS);
   const maxConnections = options.maxConnections ?? maxSessions + FURTHER_CONNECTIONS;
-  server = await listen(handle, { ...options, maxConnections, upgrade });
+  server = await listen(app, { ...options, maxConnections, upgrade });
   let cancel = () => {};
   const sweep = () => {
     for (const one of counted) expired += one.sweep(now());
@@ -134,6 +156,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     url: listening.url,
     ids,
     counts: listening.counts,
+    unref: () => listening.unref(),
     get sessions() {
       return sessions();
     },

@@ -16,14 +16,8 @@ import type { DecoderKind } from '../compute/model/programs.ts';
 import { messageOf } from '../core/errors.ts';
 import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import {
-  type HttpAnswer,
-  type HttpRequest,
-  type HttpServer,
-  json,
-  type ListenOptions,
-  listen,
-} from '../http/server.ts';
+import { createApp, type HttpAnswer, type HttpRequest, handle, json, respond } from '../http/app.ts';
+import { type HttpServer, type ListenOptions, listen } from '../http/server.ts';
 import type { Acted } from '../policy/policy.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
@@ -81,31 +75,48 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
   const { decisions, model } = options;
   const completions = new Completions(model, decisions, options.unixMs ?? Date.now);
   let server: HttpServer | undefined;
-  server = await listen(
-    (request) => {
-      const { method, path } = request;
-      if (path === '/health') {
-        return json({ status: decisions.healthy ? 'ok' : 'the policy is down' }, decisions.healthy ? 200 : 503);
-      }
-      if (path === '/metrics') {
-        const { waiting, waitingBytes } = decisions;
-        return metricsAnswer(server!.counts, [
-          { name: 'waiting_decisions', type: 'gauge', help: 'Turns that wait for their decision.', value: waiting },
-          { name: 'waiting_decisions_bytes', type: 'gauge', help: 'Memory held for them.', value: waitingBytes },
-        ]);
-      }
-      if (path === '/v1/models') return json({ object: 'list', data: [completions.described] });
-      if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(completions.described);
-      if (path === '/v1/completions' || path === '/v1/chat/completions') {
-        if (method !== 'POST') return problem(405, `expected POST, got ${method}`);
-        return completions.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
-      }
-      const asked = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
-      if (asked !== undefined) return refusal(completions.unknownModel(asked));
-      return problem(404, `nothing at ${path}`);
-    },
-    { maxBodyBytes: 8 * 1024 * 1024, ...options },
+  const app = createApp();
+  app.get(
+    '/health',
+    handle(() => {
+      const { healthy } = decisions;
+      return json({ status: healthy ? 'ok' : 'the policy is down' }, healthy ? 200 : 503);
+    }),
   );
+  app.get(
+    '/metrics',
+    handle(() => {
+      const { waiting, waitingBytes } = decisions;
+      return metricsAnswer(server!.counts, [
+        { name: 'waiting_decisions', type: 'gauge', help: 'Turns that wait for their decision.', value: waiting },
+        { name: 'waiting_decisions_bytes', type: 'gauge', help: 'Memory held for them.', value: waitingBytes },
+      ]);
+    }),
+  );
+  app.get(
+    '/v1/models',
+    handle(() => json({ object: 'list', data: [completions.described] })),
+  );
+  app.get('/v1/models/:model{.+}', (c) => {
+    const asked = c.req.param('model');
+    return respond(c, asked === model.name ? json(completions.described) : refusal(completions.unknownModel(asked)));
+  });
+  app.post(
+    '/v1/completions',
+    handle((request) => completions.answer('completions', request)),
+  );
+  app.post(
+    '/v1/chat/completions',
+    handle((request) => completions.answer('chat', request)),
+  );
+  for (const path of ['/v1/completions', '/v1/chat/completions']) {
+    app.all(
+      path,
+      handle(({ method }) => problem(405, `expected POST, got ${method}`)),
+    );
+  }
+  app.notFound((c) => respond(c, problem(404, `nothing at ${c.req.path}`)));
+  server = await listen(app, { maxBodyBytes: 8 * 1024 * 1024, ...options });
   return server;
 }
 

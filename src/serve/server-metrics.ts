@@ -1,6 +1,7 @@
 /** Metrics of a server: what `/metrics` answers, in Prometheus' text format. */
 
-import { DURATION_BOUNDS_MS, type HttpAnswer, type HttpCounts } from '../http/server.ts';
+import type { HttpAnswer } from '../http/app.ts';
+import { DURATION_BOUNDS_MS, type HttpCounts } from '../http/server.ts';
 import { EXPOSITION_TYPE, expositionText, type Family, histogram } from '../metrics/exposition.ts';
 
 const PREFIX = 'longplay_server_';

@@ -1,27 +1,26 @@
 /** Server of the viewer: the page and its data, on the loopback address alone. */
 import { readFile } from 'node:fs/promises';
-import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { messageOf, UserError } from '../core/errors.ts';
-import { isOwnHost } from '../http/access.ts';
+import type { HttpApp, HttpEnv } from '../http/app.ts';
+import { listen } from '../http/server.ts';
 import { pageHtml } from './page.ts';
 import { type EpisodeQuery, queryEpisodes } from './query.ts';
 import type { RunSource } from './run-source.ts';
 
-/** Most episodes of one request. */
+/** Episodes of one request at most. */
 const MAX_LIMIT = 500;
 
-export function viewerApp(sources: readonly RunSource[]): Hono {
-  const app = new Hono();
+/** Makes the app that answers from runs. */
+export function viewerApp(sources: readonly RunSource[]): HttpApp {
+  const app = new Hono<HttpEnv>();
   app.use(async (c, next) => {
-    if (!isOwnHost(c.req.header('host'), '127.0.0.1')) return c.text('only local requests are answered', 403);
     await next();
     c.header('cache-control', 'no-store');
     c.header('x-content-type-options', 'nosniff');
     c.header('referrer-policy', 'no-referrer');
     c.header('content-security-policy', "frame-ancestors 'none'"); // a page's own policy cannot say this
     c.header('x-frame-options', 'DENY');
-    return undefined;
   });
   app.onError((error, c) =>
     c.text(messageOf(error), error instanceof RangeError ? 404 : error instanceof UserError ? 409 : 500),
@@ -85,22 +84,13 @@ export interface ViewerServer {
  * Serves the viewer.
  * @param port 0 picks a free one @throws {UserError} BAD_ARGUMENT when the port is taken
  */
-export function serveViewer(sources: readonly RunSource[], port: number): Promise<ViewerServer> {
-  return new Promise((resolve, reject) => {
-    const server = serve({ fetch: viewerApp(sources).fetch, hostname: '127.0.0.1', port }, (address) => {
-      resolve({
-        url: `http://127.0.0.1:${address.port}/`,
-        close: () =>
-          new Promise((closed) => {
-            server.close(() => closed());
-            if ('closeAllConnections' in server) server.closeAllConnections();
-          }),
-      });
-    });
-    server.once('error', (error) => {
-      reject(
-        new UserError('BAD_ARGUMENT', `cannot listen on 127.0.0.1:${port}: ${messageOf(error)}; choose another --port`),
-      );
-    });
-  });
+export async function serveViewer(sources: readonly RunSource[], port: number): Promise<ViewerServer> {
+  try {
+    const server = await listen(viewerApp(sources), { port });
+    return { url: `${server.url}/`, close: () => server.close() };
+  } catch (thrown) {
+    throw thrown instanceof UserError
+      ? new UserError('BAD_ARGUMENT', `${thrown.message}; choose another --port`, { cause: thrown })
+      : thrown;
+  }
 }

@@ -2,11 +2,14 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
+import { appOf, type HttpHandler } from '../../src/http/app.ts';
 import { excerpt, HttpClient } from '../../src/http/http-client.ts';
 import type { RemoteError } from '../../src/http/retry.ts';
-import { listen } from '../../src/http/server.ts';
+import { type ListenOptions, listen as listenTo } from '../../src/http/server.ts';
 import { readCompletion } from '../../src/policy/remote/openai-client.ts';
 import { bytesInUse } from '../../src/world/conformance/measure.ts';
+
+const listen = (handler: HttpHandler, options: ListenOptions) => listenTo(appOf(handler), options);
 
 it('quotes a server on one line, without what a terminal would obey', () => {
   expect(excerpt('<html>\n  <h1>\u001b[31mError\u0007</h1>\r\n', 300)).toBe('<html> <h1> [31mError </h1>');

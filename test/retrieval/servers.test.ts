@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { appOf } from '../../src/http/app.ts';
 import { listen } from '../../src/http/server.ts';
 import { IndexRetriever } from '../../src/retrieval/index-retriever.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
@@ -27,7 +28,7 @@ afterAll(async () => {
 });
 
 async function ours(): Promise<string> {
-  const server = await listen(retrieveHandler(retriever), { port: 0 });
+  const server = await listen(appOf(retrieveHandler(retriever)), { port: 0 });
   closing.push(() => server.close());
   return server.url;
 }

@@ -5,7 +5,7 @@ import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
 import { agentgym as textcraft } from '../../envs/textcraft/agentgym.ts';
 import type { AgentGymDialect } from '../../src/core/agentgym.ts';
 import type { Draw } from '../../src/core/draw.ts';
-import type { HttpRequest } from '../../src/http/server.ts';
+import type { HttpRequest } from '../../src/http/app.ts';
 import { AgentGymProtocol } from '../../src/serve/agentgym/protocol.ts';
 import { findJsonMistake } from '../../src/serve/agentgym/python-json.ts';
 import type { EpisodeAnswer, Episodes } from '../../src/serve/episodes.ts';
@@ -184,4 +184,13 @@ it('answers requests of one environment in order, holds one episode for each, an
   expect(protocol.sessions.sweep(1800)).toBe(2);
   expect(open.size).toBe(1);
   expect((await send('GET', '/observation?id=1')).body).toEqual({ error: 'The id 1 is not valid.' });
+});
+
+it('answers a request whose environment another one closes meanwhile as one of an unknown environment', async () => {
+  const { send, open } = client(textcraft);
+  await send('POST', '/create', {});
+  const step = send('POST', '/step', { id: 0, action: 'a' });
+  await send('POST', '/close', { id: 0 });
+  expect(await step).toEqual({ status: 200, body: { error: 'The id 0 is not valid.' } });
+  expect(open.size).toBe(0);
 });

@@ -1,5 +1,6 @@
 /** The viewer's server and its parts, without a browser. */
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -80,22 +81,33 @@ describe('the server', () => {
     expect(await get('runs/0/curves')).toMatchObject({ series: { success: [0.5, 0.75] } });
   });
 
-  it('answers only to its own names, and what does not exist with 404', async () => {
+  it('answers only to its own names', async () => {
     const { dir } = runWith('guarded', 1);
+    const server = await serveViewer([new RunSource(dir, 0, noWorlds)], 0);
+    const status = (host: string) =>
+      new Promise((resolve) => {
+        request(`${server.url}api/runs`, { headers: { host } }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        }).end();
+      });
+    expect(await status('localhost:80')).toBe(200);
+    expect(await status('evil.example')).toBe(403);
+    expect(await status('127.0.0.1.evil.example')).toBe(403);
+    await server.close();
+  });
+
+  it('answers what does not exist with 404, and lets no page frame it', async () => {
+    const { dir } = runWith('bounded', 1);
     const app = viewerApp([new RunSource(dir, 0, noWorlds)]);
-    const status = async (path: string, host: string) => (await app.request(path, { headers: { host } })).status;
-    expect(await status('/', 'localhost:80')).toBe(200);
-    expect(await status('/api/runs', 'evil.example')).toBe(403);
-    expect(await status('/api/runs', '127.0.0.1.evil.example')).toBe(403);
-    const page = await app.request('/', { headers: { host: 'localhost' } });
+    const status = async (path: string) => (await app.request(path)).status;
+    const page = await app.request('/');
     expect(page.headers.get('x-frame-options')).toBe('DENY');
     expect(page.headers.get('content-security-policy')).toBe("frame-ancestors 'none'");
-    expect(await status('/api/runs/7/curves', 'localhost')).toBe(404);
-    expect(await status('/api/runs/0/episodes/77', 'localhost')).toBe(404);
-    expect(await status('/api/runs/0/episodes/-1', 'localhost')).toBe(404);
-    for (const at of ['77', '-1', '&0']) {
-      expect(await status(`/api/runs/0/episodes/${at}/group`, 'localhost')).toBe(404);
-    }
+    expect(await status('/api/runs/7/curves')).toBe(404);
+    expect(await status('/api/runs/0/episodes/77')).toBe(404);
+    expect(await status('/api/runs/0/episodes/-1')).toBe(404);
+    for (const at of ['77', '-1', '&0']) expect(await status(`/api/runs/0/episodes/${at}/group`)).toBe(404);
   });
 
   it('listens on loopback, and says which port is taken', async () => {

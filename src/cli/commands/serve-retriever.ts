@@ -4,6 +4,7 @@ import { whole } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { readSecret } from '../../core/secrets.ts';
+import { appOf } from '../../http/app.ts';
 import { listen } from '../../http/server.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';
 import { readLines, readPassage } from '../../retrieval/corpus.ts';
@@ -39,7 +40,7 @@ export function serveRetriever(program: Command): void {
         const index = await openIndex(file, corpus);
         const handler = retrieveHandler(new IndexRetriever(index), { topk });
         const token = readSecret('LONGPLAY_SERVER_TOKEN');
-        const server = await listen(handler, { host, port, token, maxBodyBytes: maxBody });
+        const server = await listen(appOf(handler), { host, port, token, maxBodyBytes: maxBody });
         out.line(`serving ${whole(index.size)} passages on ${server.url}/retrieve`);
         await awaitSignal();
         await server.close();

@@ -1,5 +1,5 @@
 /** Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address. */
-import { createServer } from 'node:http';
+import type { HttpServer } from '../../http/server.ts';
 import { EXPOSITION_TYPE, expositionText, type Sample } from '../exposition.ts';
 import type { Metric, MetricsRow } from '../metric-table.ts';
 import { points } from '../metrics.ts';
@@ -16,19 +16,9 @@ export interface PrometheusSink extends MetricSink {
  */
 export function prometheusSink(port: number): PrometheusSink {
   let row: MetricsRow = {};
-  const server = createServer((request, response) => {
-    if (request.url?.split('?')[0] !== '/metrics') {
-      response.writeHead(404).end('see /metrics\n');
-      return;
-    }
-    response.writeHead(200, { 'content-type': EXPOSITION_TYPE }).end(prometheusText(row));
-  });
-  const ready = new Promise<{ port: number }>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => resolve({ port: (server.address() as { port: number }).port }));
-  });
+  const server = serveMetrics(port, () => prometheusText(row));
+  const ready = server.then(({ url }) => ({ port: Number(new URL(url).port) }));
   ready.catch(() => {}); // reported where it is awaited
-  server.unref(); // an endpoint is no reason to stay alive
   return {
     name: 'prometheus',
     ready,
@@ -36,10 +26,20 @@ export function prometheusSink(port: number): PrometheusSink {
       row = next;
     },
     close() {
-      server.close();
-      server.closeAllConnections();
+      server.then((listening) => listening.close()).catch(() => {}); // it never listened
     },
   };
+}
+
+/** Serves a text at `/metrics`. The server is loaded for those who use it. */
+async function serveMetrics(port: number, textOf: () => string): Promise<HttpServer> {
+  const [{ createApp }, { listen }] = await Promise.all([import('../../http/app.ts'), import('../../http/server.ts')]);
+  const app = createApp();
+  app.get('/metrics', (c) => c.body(textOf(), 200, { 'content-type': EXPOSITION_TYPE }));
+  app.notFound((c) => c.text('see /metrics\n', 404));
+  const server = await listen(app, { port });
+  server.unref(); // an endpoint is no reason to stay alive
+  return server;
 }
 
 /** Exposition text of a row, each family once with its help and type. */

@@ -16,7 +16,7 @@ import type {
 import type { Draw } from '../../core/draw.ts';
 import type { MaybePromise } from '../../core/env.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type HttpAnswer, type HttpRequest, json } from '../../http/server.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../../http/app.ts';
 import { EpisodeFailed, type Episodes } from '../episodes.ts';
 import { pictureOf } from './picture.ts';
 import { AgentGymSessions, type LiveSession, type SessionLimits } from './sessions.ts';
@@ -153,6 +153,8 @@ export class AgentGymProtocol {
       work,
       (answer) => answer,
       (thrown) => {
+        const { id } = session;
+        if (!this.sessions.has(session)) return this.#mistaken({ kind: 'unknown-id', path, id, closed: true });
         const reply = this.#world.server.mistake?.({ kind: 'failed', path, message: messageOf(thrown) });
         if (reply) return replyWith(reply);
         const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};

@@ -50,6 +50,11 @@ export class AgentGymSessions {
     return Number.isInteger(id) && id >= 0 && id < this.#next;
   }
 
+  /** True while a session is open: another request may close it while one is under way. */
+  has(session: LiveSession): boolean {
+    return this.#sessions.get(session.id) === session;
+  }
+
   /** Creates a session. @returns its number, undefined when there are as many as allowed */
   create(now: number): LiveSession | undefined {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) return undefined;
@@ -134,7 +139,7 @@ export class AgentGymSessions {
     const task = { env: this.#env, index, seed: 0 };
     const answer = await this.#episodes.open(task, { listActions: false });
     if (session.episode !== undefined) this.#episodes.close(session.episode);
-    if (this.#sessions.get(session.id) !== session) {
+    if (!this.has(session)) {
       this.#episodes.close(answer.episode);
       throw createClosedError(session.id);
     }
@@ -155,7 +160,7 @@ export class AgentGymSessions {
       const task = { env: this.#env, index: index!, seed: 0 };
       answer = await this.#episodes.open(task, { listActions: false, replay: [...actions, action] });
     } else answer = await this.#episodes.step(episode, turn, action);
-    if (this.#sessions.get(session.id) !== session) {
+    if (!this.has(session)) {
       this.#episodes.close(answer.episode);
       throw createClosedError(session.id);
     }

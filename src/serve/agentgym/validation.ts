@@ -6,7 +6,7 @@
  * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot tell them apart.
  */
 import type { AgentGymField, AgentGymFields, AgentGymServer, AgentGymValues } from '../../core/agentgym.ts';
-import { type HttpAnswer, type HttpRequest, json } from '../../http/server.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../../http/app.ts';
 import { findJsonMistake } from './python-json.ts';
 
 export type Validation = AgentGymServer['validation'];
