@@ -60,7 +60,7 @@ interface StudiedWorld {
   readonly conditions: readonly string[];
   /** Success that was asked for before the study. */
   readonly bars: string;
-  /** What can be compared with the paper, and what cannot. */
+  /** Comparability with the paper. */
   readonly comparable: string;
   readonly arms: readonly Arm[];
   readonly lists: readonly (List & { readonly options: Readonly<Record<string, unknown>> })[];
