@@ -69,7 +69,7 @@ const WORLDS: readonly World[] = [
       [ADAPTIVE]: '{ type: adaptive, rounds: [8, 16, 24] }',
     },
     paper:
-      "The paper's ScalingInter-7B: 91.0 on its 100 ids at 30 turns, a pretrained language model without a list of actions; its goals behind the ids are those of its authors' machine. Here item names are permuted in training and recipes recombined for seven groups of ten, and amounts are listed as powers of two up to a full stack.",
+      "The paper's ScalingInter-7B: 91.0 on its 100 ids at 30 turns, a pretrained language model without a list of actions. Its goals behind the ids are those of its authors' machine. Here item names are permuted in training, recipes are recombined for seven groups of ten, and listed amounts are powers of two up to a full stack.",
   },
   {
     id: 'babyai',
@@ -90,7 +90,7 @@ const WORLDS: readonly World[] = [
       [ADAPTIVE]: '{ type: adaptive, rounds: [5, 10, 20] }',
     },
     paper:
-      "The paper's ScalingInter-7B: 96.67 on the 90 alone at 20 turns; our 360 are harder (random play makes 11 points less there).",
+      "The paper's ScalingInter-7B: 96.67 on the 90 alone at 20 turns. Our 360 are harder: random play makes 11 points less there.",
   },
 ];
 
@@ -167,8 +167,14 @@ function report(): void {
     resultFiles('horizon').markdown,
     `${[
       '# Horizon schedules at equal environment steps and at equal tokens',
-      `Four schedules, two worlds, ${SEEDS} seeds, 600,000 environment steps each: ${trained - left} of ${trained} cells are there. Everything but seed and schedule is \`experiments/horizon-textcraft.yaml\` and \`experiments/horizon-babyai.yaml\`. \`npm run experiment -- horizon\` plays what is missing (\`--cells N\`, \`--minutes M\`) and writes this page anew from \`horizon.jsonl\`.`,
-      `Sampled success is over several episodes of each task with the last weights, the curves over one. Intervals of means and differences are Student's t over seeds; IQM is the interquartile mean. Tokens are those that the policy computed for training episodes; success at equal tokens is read off each curve at the most tokens that all cells have seen. *Mean of curve* is the mean success at the ${POINTS} points of a curve, so how soon something was learnt; it was added when TextCraft's first seed had ended alike under all four schedules. A cell has *collapsed* when its last point has lost ${100 * COLLAPSE} % or more of what its best point has above random play, where that is ${100 * WORTH} points or more: fixed before any cell was played.`,
+      '**Question.** Is a stretched horizon (ScalingInter-RL) better than a fixed one, at equal environment steps and at equal tokens?',
+      `**Command.** \`npm run experiment -- horizon\` plays what is missing (\`--cells N\`, \`--minutes M\`). It then writes this page from \`horizon.jsonl\`. ${trained - left} of ${trained} cells are there.`,
+      `**Conditions.** Four schedules, two worlds, ${SEEDS} seeds, 600,000 environment steps each. Everything but seed and schedule is \`experiments/horizon-textcraft.yaml\` and \`experiments/horizon-babyai.yaml\`.`,
+      `Sampled success is over several episodes of each task with the last weights, the curves over one. Intervals of means and differences are Student's t over seeds; IQM is the interquartile mean.`,
+      'Tokens are those that the policy computed for training episodes. Success at equal tokens is read off each curve, at the largest count of tokens that all cells have seen.',
+      `*Mean of curve* is the mean success at the ${POINTS} points of a curve: how soon something was learnt. It was added after TextCraft's first seed, which ended alike under all four schedules.`,
+      `A cell has *collapsed* when its last point has lost ${100 * COLLAPSE} % or more of what its best point has above random play, where that is ${100 * WORTH} points or more. This was fixed before any cell was played.`,
+      'What was tried: [LOG.md](../LOG.md#horizon).',
       ...sections,
     ].join('\n\n')}\n`,
   );

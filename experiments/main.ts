@@ -5,7 +5,6 @@ import { collectFlag, MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { type ClusterStudy, cluster } from './cluster.ts';
 import { fromScratch } from './from-scratch.ts';
-import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
 import { type ImitationOptions, imitation } from './imitation.ts';
 import { type LlmTinyFlags, llmTiny } from './llm-tiny.ts';
@@ -63,11 +62,6 @@ export function experimentProgram(): Command {
     .option('--episodes <n>', 'episodes, each seen once', wholeNumber(1, MOST.repeats), 12_000)
     .option('--set <key=value>', 'a key of experiments/quickstart.yaml, e.g. policy.model.layers=5', collectFlag, [])
     .action((flags: ImitationOptions) => runCommand(() => imitation(flags)));
-  program
-    .command('gallery')
-    .description('pictures of every page of the viewer, of short runs that it records')
-    .argument('[runs...]', 'recorded runs to photograph instead')
-    .action((runs: readonly string[]) => runCommand(() => gallery(runs)));
   return program;
 }
 

@@ -117,16 +117,23 @@ function page(
   const formatFenced = (lines: readonly string[]) => `\`\`\`\n${lines.join('\n')}\n\`\`\``;
   return `# SciWorld from scratch, by RL on the score alone
 
-One policy for all tasks of a table, trained on its train variations only and played with \`failure: forfeits\`, so that a
-return is the final score with failures as 0; (b) was trained so, (a) keeps what it earned before a failure. Means over training seeds with 95 % intervals over seeds
-and tasks (over tasks for random play and for single seeds). Success is a score of 100.
+**Question.** How far does the local policy come in SciWorld from random weights, by the score alone?
 
-Repeat with \`${command}\`: a seed that is done is kept in sciworld.json and sciworld-easy.json.
+**Command.** \`${command}\` (a seed that is done is kept in sciworld.json and sciworld-easy.json).
 
-**The view parses.** It reads a task's description by the templates that word it, tells the task's things by their part (\`target\`,
-\`box above\`, \`place\`), and says beside an answer box whether the last temperature read lay above the limit. Stages list, beside the forms,
-whole actions on the things that the description names. Both are in the random player's lists too, but an agent that reads the
-original's text, as DRRN and the paper's models do, has neither: figures of this page are not of the same task as theirs.
+**Conditions.** One policy plays all tasks of a table. It trains on the table's train variations only.
+It is played with \`failure: forfeits\`: a return is the final score, with failures as 0. (b) was trained so; (a) keeps what it earned before a failure.
+Success is a score of 100. Means have 95 % intervals over seeds and tasks (over tasks for random play and for single seeds).
+
+**What the policy reads.** The view parses. It reads a task's description by the templates that word it, and tells the task's things by their part (\`target\`, \`box above\`, \`place\`).
+It says beside an answer box whether the last temperature read lay above the limit. Stages list forms, and whole actions on the things that the description names.
+
+**Bars.** (a) Lifespan, Find and Test-Conductivity above random; (b) DRRN's mean score of 17 %.
+
+**Comparable with the papers?** The ids, tasks and scores of both tables are theirs. Their agents, DRRN among them, read the original's text and have neither the parsing nor the lists.
+So the figures are not of the same task. The random player has both.
+
+What was tried: [LOG.md](../LOG.md#sciworld).
 
 ## (a) AgentGym's 200 test ids, horizon 30
 
@@ -140,7 +147,7 @@ The paper's 7B model solves 57.0 % of these ids, from text.
 
 ## (b) ScienceWorld's protocol: 30 tasks, \`easy\`, 100 turns
 
-experiments/sciworld-easy.yaml; four test variations of each task (\`test-even\`), ${episodes(easyStudy)} sampled episodes each and one greedy.
+experiments/sciworld-easy.yaml; four test variations of each task (\`test-even\`): ${episodes(easyStudy)} sampled episodes each and one greedy.
 
 ${formatFenced(easy)}
 

@@ -36,26 +36,33 @@ function page(lines: readonly string[], { trials, config }: Study, command: stri
   const { horizons, episodesPerTask } = config.evaluation;
   return `# SearchQA from scratch, by RL on the answer's reward alone
 
-experiments/searchqa.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds, ${minutes.toFixed(0)} minutes by the clock. Trained on
-train questions only; the 400 held-out questions walk facts that no training question walks. ${episodesPerTask} sampled episodes and one greedy a question at horizon ${horizons.join(' and ')},
-exact match after SQuAD's normalisation. Means over seeds with 95 % intervals over seeds and questions; random policy and oracle play the same lists of
-actions, with intervals over questions.
+**Question.** How far does the local policy come in SearchQA from random weights, by the reward for the answer alone?
+
+**Command.** \`${command}\` (a seed that is done is kept in searchqa.json).
+
+**Conditions.** experiments/searchqa.yaml: ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps.
+A seed took ${seconds} processor seconds, ${minutes.toFixed(0)} minutes by the clock; the budget is env steps.
+It trains on train questions only. The 400 held-out questions walk facts that no training question walks.
+
+Each question has ${episodesPerTask} sampled episodes and one greedy at horizon ${horizons.join(' and ')}. The figure is exact match after SQuAD's normalisation.
+Means have 95 % intervals over seeds and questions. The random policy and the oracle play the same lists of actions, with intervals over questions.
+
+**What the policy reads.** Sentences with their names blotted out, one fact each, and how it came by them (\`envs/searchqa/README.md\`).
+Nothing is parsed and no path is searched for it. But the lists name what can be searched for and answered, and the world's English is plain.
+Without learning, random choice is right in 4.3 % of the held-out questions, and the best rule on the view's marks in 8.0 %.
+Counting the words that a sentence shares with the question finds 16.3 % in the view and 22 % in the raw text (\`npx vitest run --dir test test/envs/searchqa-view\`).
+${playQuestions()}
+
+**Bars.** 90 % at one hop, 60 at two, above random at three and four, 60 over all.
+
+**Comparable with the paper?** No. Its 7B model answers 38.25 % of AgentGym's questions, over Wikipedia, from text, allowed to answer again.
+These are other questions and another task.
+
+What was tried: [LOG.md](../LOG.md#searchqa).
 
 \`\`\`
 ${lines.join('\n')}
 \`\`\`
-
-Repeat with \`${command}\` (a seed that is done is kept in searchqa.json). How long it takes depends on what else the machine
-does; the budget is env steps.
-
-**What the policy reads.** Sentences with their names blotted out, one fact each, and how it came by them (\`envs/searchqa/README.md\`).
-Nothing is parsed and no path is searched for it, but the lists name what can be searched for and answered, and the world's English is plain.
-Without learning, choosing at random is right in 4.3 % of the held-out questions, the best rule on the view’s marks in 8.0 %, and counting the words that
-a sentence shares with the question in 16.3 % in the view and 22 % in the raw text (\`npx vitest run --dir test test/envs/searchqa-view\`).
-${playQuestions()}
-
-**Beside the paper.** Its 7B model answers 38.25 % of AgentGym's questions, over Wikipedia, from text, allowed to answer again: other questions,
-another task.
 `;
 }
 
@@ -68,7 +75,7 @@ function playQuestions(): string {
   const known = new Set(tasks.split('train').map(pathOf));
   const test = tasks.split('test');
   const count = test.filter((index) => known.has(pathOf(index))).length;
-  return `${count} of the ${test.length} ask for a path of relations that some training question asks for too, of other things; the set \`composition\` (${tasks.sets!.composition!.length}) joins two that none joins.`;
+  return `${count} of the ${test.length} ask for a path of relations that some training question asks for too, of other things. The set \`composition\` (${tasks.sets!.composition!.length}) joins two relations that none joins.`;
 }
 
 /** Row of a table: which questions it is over. */

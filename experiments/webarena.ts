@@ -33,20 +33,29 @@ function page(lines: readonly string[], { trials, config }: Study, command: stri
   const { horizons, episodesPerTask } = config.evaluation;
   return `# WebArena from scratch, by RL on the reward at \`stop\` alone
 
-experiments/webarena.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds, ${minutes} minutes by the clock.
-Trained on the 372 train tasks and 424 short ones to practise with, which changes the distribution of training tasks; the worlds of held-out tasks are never those of training.
-${episodesPerTask} sampled episodes and one greedy a task at horizon ${horizons.join(' and ')}. Means over seeds with 95 % intervals over seeds and tasks; the random policy
-plays the same lists of actions, with intervals over tasks. The rows of the 50 test tasks are few; those of 200 tasks more are drawn from the same templates under other seeds.
+**Question.** How far does the local policy come on WebArena's embedded sites from random weights, by the reward at \`stop\` alone?
+
+**Command.** \`${command}\` (a seed that is done is kept in webarena.json).
+
+**Conditions.** experiments/webarena.yaml: ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps.
+A seed took ${seconds} processor seconds, ${minutes} minutes by the clock; the budget is env steps.
+It trains on the 372 train tasks and 424 short tasks for practice, which changes the distribution of training tasks.
+The worlds of held-out tasks are never those of training.
+
+Each task has ${episodesPerTask} sampled episodes and one greedy at horizon ${horizons.join(' and ')}. Means have 95 % intervals over seeds and tasks.
+The random policy plays the same lists of actions, with intervals over tasks.
+The 50 test tasks are few. *More* are 200 tasks a site from the same templates under other seeds.
+
+**Bar.** 26 % of the 50 tests; three of five sites and the templates that training lacks above random.
+
+**Comparable with the paper?** No. Its 7B model solves 26 % of 50 tasks on the original sites, from their text.
+These are other sites, smaller and drawn at random, and other tasks. The policy reads lists and the view of \`envs/webarena/README.md\`.
+
+What was tried: [LOG.md](../LOG.md#webarena).
 
 \`\`\`
 ${lines.join('\n')}
 \`\`\`
-
-Repeat with \`${command}\` (a seed that is done is kept in webarena.json). How long it takes depends on what else the machine
-does; the budget is env steps.
-
-**Beside the paper.** Its 7B model solves 26 % of 50 tasks on the original sites, from their text. These are other sites, smaller and drawn, and other tasks; the policy
-reads lists and the view of \`envs/webarena/README.md\`. What was counted and tried on the way is in webarena-notes.md.
 `;
 }
 
