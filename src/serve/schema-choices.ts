@@ -8,7 +8,7 @@
 export interface SchemaChoice {
   /** Text of the enum. */
   readonly value: string;
-  /** Answer that says it: JSON of the schema, e.g. `{"action":"inventory"}`. */
+  /** Answer that means it: JSON of the schema, e.g. `{"action":"inventory"}`. */
   readonly json: string;
 }
 
@@ -20,14 +20,14 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Lists what a schema allows. @returns undefined where that is no list of texts */
 export function choicesOfSchema(schema: unknown): readonly SchemaChoice[] | undefined {
   if (!isSchema(schema)) return undefined;
-  const root = resolved(schema, schema);
+  const root = resolveReference(schema, schema);
   if (root === undefined) return undefined;
   const values = textsOf(root);
   if (values) return values.map((value) => ({ value, json: JSON.stringify(value) }));
   const properties = isSchema(root.properties) ? Object.entries(root.properties) : [];
   const [only] = properties;
   if (properties.length !== 1 || !isSchema(only![1])) return undefined;
-  const inner = resolved(only![1], schema);
+  const inner = resolveReference(only![1], schema);
   const texts = inner && textsOf(inner);
   return texts?.map((value) => ({ value, json: JSON.stringify({ [only![0]]: value }) }));
 }
@@ -39,7 +39,7 @@ function textsOf({ enum: listed, const: one }: Schema): readonly string[] | unde
 }
 
 /** Schema that a reference stands for. @returns undefined for a reference that leads nowhere or round in a circle */
-function resolved(schema: Schema, root: Schema): Schema | undefined {
+function resolveReference(schema: Schema, root: Schema): Schema | undefined {
   let at: Schema = schema;
   for (let followed = 0; typeof at.$ref === 'string'; followed++) {
     const [, table, name] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(at.$ref) ?? [];

@@ -11,10 +11,10 @@ import {
 import {
   chatRequest,
   completionRequest,
-  listedAnswers,
   parseRequest,
   promptsOf,
   RefusedRequest,
+  readChoices,
   refuseLong,
 } from '../../src/serve/openai-requests.ts';
 
@@ -125,7 +125,7 @@ describe('a request that cannot fit', () => {
 });
 
 describe('choices', () => {
-  const listed = (body: object) => listedAnswers(completion({ prompt: 'a', ...body }));
+  const listed = (body: object) => readChoices(completion({ prompt: 'a', ...body }));
 
   it.each([
     [{ guided_choice: ['a', 'b'] }],

@@ -122,7 +122,7 @@ export class AgentGymSessions {
     return run;
   }
 
-  /** Ends the episode; the environment stays, and says that it is done. */
+  /** Ends the episode; the environment stays, and is done. */
   end(session: LiveSession): void {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     session.episode = undefined;
@@ -136,7 +136,7 @@ export class AgentGymSessions {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     if (this.#sessions.get(session.id) !== session) {
       this.#episodes.close(answer.episode);
-      throw closedMeanwhile(session.id);
+      throw closedError(session.id);
     }
     session.episode = answer.episode;
     session.index = index;
@@ -157,7 +157,7 @@ export class AgentGymSessions {
     } else answer = await this.#episodes.step(episode, turn, action);
     if (this.#sessions.get(session.id) !== session) {
       this.#episodes.close(answer.episode);
-      throw closedMeanwhile(session.id);
+      throw closedError(session.id);
     }
     const { step } = answer;
     actions.push(action);
@@ -169,6 +169,6 @@ export class AgentGymSessions {
   }
 }
 
-function closedMeanwhile(id: number): LongplayError {
+function closedError(id: number): LongplayError {
   return new LongplayError('ACTOR_STOPPED', `The id ${id} is not valid.`);
 }
