@@ -46,7 +46,7 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
 }
 
 export interface EnvServer extends HttpServer {
-  /** Most open sessions, of both protocols. */
+  /** Open sessions, of both protocols. */
   readonly sessions: number;
   /** Ids under which worlds are served, those of users' modules among them. */
   readonly ids: readonly string[];
@@ -57,6 +57,23 @@ const FURTHER_CONNECTIONS = 1024;
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
 
+/** Makes the protocols of the worlds, by their ids: OpenEnv's of each, AgentGym's of those with a server's dialect. */
+function makeProtocols(options: EnvServerOptions) {
+  const { worlds, episodes, clock } = options;
+  const now = () => clock.now();
+  const openEnv = new Map<string, OpenEnvProtocol>();
+  const agentGym = new Map<string, AgentGymProtocol>();
+  for (const { env, world } of worlds) {
+    const prompt = worldPrompt(world, {}, env.description);
+    openEnv.set(env.id, new OpenEnvProtocol({ env, prompt }, episodes, options, now));
+    const server = world.agentgym?.server;
+    if (!server) continue;
+    const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
+    agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
+  }
+  return { openEnv, agentGym };
+}
+
 /**
  * Serves worlds.
  * @throws {UserError} BAD_ARGUMENT when it cannot listen
@@ -64,18 +81,7 @@ const SWEEP_MS = 10_000;
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();
-  const openEnv = new Map<string, OpenEnvProtocol>();
-  for (const { env, world } of worlds) {
-    const prompt = worldPrompt(world, {}, env.description);
-    openEnv.set(env.id, new OpenEnvProtocol({ env, prompt }, episodes, options, now));
-  }
-  const agentGym = new Map<string, AgentGymProtocol>();
-  for (const { env, world } of worlds) {
-    const server = world.agentgym?.server;
-    if (!server) continue;
-    const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
-    agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
-  }
+  const { openEnv, agentGym } = makeProtocols(options);
   const ids = worlds.map(({ env }) => env.id);
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
   const counted = [...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
