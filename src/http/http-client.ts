@@ -109,9 +109,9 @@ export class HttpClient {
       request.on('error', (error) => fail(new RemoteError('network', `${method} ${url.href}: ${messageOf(error)}`)));
       request.on('response', (response) => {
         read(response, this.#maxBytes).then(
-          (heard) => {
+          (received) => {
             clearTimeout(timer);
-            const text = this.#key ? heard.replaceAll(this.#key, STRUCK_OUT) : heard;
+            const text = this.#key ? received.replaceAll(this.#key, STRUCK_OUT) : received;
             resolve({ status: response.statusCode ?? 0, body: text, headers: response.headers });
           },
           (error: unknown) =>

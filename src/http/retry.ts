@@ -4,7 +4,7 @@
 export type RemoteFault =
   | 'network' // no connection, or it broke off
   | 'timeout' // no whole answer within the deadline
-  | 'status' // an answer that says no
+  | 'status' // an answer whose status is an error
   | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
   | 'oversized'
   | 'refused' // a message of the server that reports an error

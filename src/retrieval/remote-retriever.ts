@@ -38,7 +38,7 @@ export interface RemoteRetrieverOptions {
   readonly clock?: Clock;
 }
 
-/** Waiting query. */
+/** Query that waits for its request. */
 interface Waiting {
   readonly query: string;
   readonly topk: number;

@@ -48,14 +48,14 @@ export function retrieveHandler(retriever: Retriever, options: RetrieveServerOpt
     if (Array.isArray(read)) return json({ detail: read }, 422);
     const { queries, topk, scores } = read as RetrieveRequest;
     const k = Math.min(maxTopk, topk || fallback);
-    if (k < 1) return answerBroken();
+    if (k < 1) return internalError();
     const found = queries.map((query) => retriever.search(query, k));
     const answer = (lists: readonly (readonly Hit[])[]): HttpAnswer => {
-      const texts = lists.map((list) => listText(list, scores));
+      const texts = lists.map((list) => writeList(list, scores));
       if (scores || fidelity === 'corrected') return { status: 200, body: `{"result":[${texts.join(',')}]}` };
-      return texts.length === 2 ? { status: 200, body: `{"result":${texts[0]}}` } : answerBroken();
+      return texts.length === 2 ? { status: 200, body: `{"result":${texts[0]}}` } : internalError();
     };
-    return isSettled(found) ? answer(found) : Promise.all(found).then(answer, answerBroken);
+    return isSettled(found) ? answer(found) : Promise.all(found).then(answer, internalError);
   };
 }
 
@@ -69,7 +69,7 @@ function passageText(passage: Passage): string {
 }
 
 /** Hits as JSON, with their scores or as bare passages. */
-function listText(hits: readonly Hit[], scores: boolean): string {
+function writeList(hits: readonly Hit[], scores: boolean): string {
   let text = '';
   for (const { document, score } of hits) {
     if (text !== '') text += ',';
@@ -84,12 +84,12 @@ function isSettled(found: readonly MaybePromise<readonly Hit[]>[]): found is rea
   return !found.some((list) => list instanceof Promise);
 }
 
-function answerBroken(): HttpAnswer {
+function internalError(): HttpAnswer {
   return { status: 500, contentType: 'text/plain; charset=utf-8', body: 'Internal Server Error' };
 }
 
 function readRequest({ body }: HttpRequest): RetrieveRequest | Complaint[] {
-  if (body === '') return [missing(['body'], null)];
+  if (body === '') return [missingField(['body'], null)];
   let given: unknown;
   try {
     given = JSON.parse(body);
@@ -98,7 +98,7 @@ function readRequest({ body }: HttpRequest): RetrieveRequest | Complaint[] {
     const msg = 'JSON decode error';
     return [{ type: 'json_invalid', loc: ['body', Number(at ?? 0)], msg, input: {}, ctx: { error: String(thrown) } }];
   }
-  if (given === null) return [missing(['body'], null)];
+  if (given === null) return [missingField(['body'], null)];
   if (typeof given !== 'object' || Array.isArray(given)) {
     const msg = 'Input should be a valid dictionary or object to extract fields from';
     return [{ type: 'model_attributes_type', loc: ['body'], msg, input: given }];
@@ -109,7 +109,7 @@ function readRequest({ body }: HttpRequest): RetrieveRequest | Complaint[] {
 function readFields(given: Record<string, unknown>): RetrieveRequest | Complaint[] {
   const complaints: Complaint[] = [];
   const { queries, topk = null, return_scores: asked = false } = given;
-  if (queries === undefined) complaints.push(missing(['body', 'queries'], given));
+  if (queries === undefined) complaints.push(missingField(['body', 'queries'], given));
   else if (!Array.isArray(queries)) {
     complaints.push({
       type: 'list_type',
@@ -139,7 +139,7 @@ function readFields(given: Record<string, unknown>): RetrieveRequest | Complaint
   return { queries: queries as string[], topk: k!, scores: scores! };
 }
 
-function missing(loc: readonly string[], input: unknown): Complaint {
+function missingField(loc: readonly string[], input: unknown): Complaint {
   return { type: 'missing', loc, msg: 'Field required', input };
 }
 
@@ -158,6 +158,6 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 function asBoolean(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   if (value === 0 || value === 1) return value === 1;
-  const word = typeof value === 'string' ? value.toLowerCase() : '';
-  return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
+  const text = typeof value === 'string' ? value.toLowerCase() : '';
+  return Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : undefined;
 }

@@ -26,7 +26,7 @@ export function worldIds(): readonly string[] {
 /**
  * Finds a world's module.
  * @param id of the registry, `agentgym`, `openenv+<URL>`, or a module's path (relative to the working folder)
- * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` is not told which world
+ * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` has no `world`
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
@@ -34,7 +34,7 @@ export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
   const ids = [...Object.keys(registry), AGENTGYM];
-  // A module beside: its path was meant, which needs a slash to be told from an id.
+  // A module beside: its path was meant, which needs a slash to differ from an id.
   const meant = moduleAt(resolve(id)) === undefined ? nearest(id, ids) : `./${id}`;
   throw new UserError(
     'UNKNOWN_ENV',
@@ -58,7 +58,7 @@ function agentGymUrl({ world }: EnvOptions): URL {
     const known = Object.keys(registry).join(', ');
     throw new UserError(
       'BAD_CONFIG',
-      `agentgym: options.world: say which world the server has: ${known}, or the path of a module`,
+      `agentgym: options.world: name the world that the server has: ${known}, or the path of a module`,
     );
   }
   const url = new URL('../world/remote/agentgym.js', import.meta.url);

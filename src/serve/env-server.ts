@@ -39,7 +39,7 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
 }
 
 export interface EnvServer extends HttpServer {
-  /** Most open sessions, of both protocols. */
+  /** Open sessions, of both protocols. */
   readonly sessions: number;
   /** Ids under which worlds are served, those of users' modules among them. */
   readonly ids: readonly string[];

@@ -6,7 +6,7 @@ export interface Answered {
   readonly finish: 'stop' | 'length';
   /** Pieces of the answer, token by token. */
   readonly pieces: readonly { readonly text: string; readonly logprob: number }[];
-  /** Tokens of the prompt, told by the first answer to it; 0 in the others. */
+  /** Tokens of the prompt, counted in the first answer to it; 0 in the others. */
   readonly promptTokens: number;
   /** Tokens of the answer, the end token included. */
   readonly tokens: number;
@@ -26,13 +26,13 @@ export interface AnswerHead {
 
 export function completionBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...addHead(head, 'text_completion'),
+    ...makeHead(head, 'text_completion'),
     choices: answers.map((answered, index) => ({
       index,
       text: (answered.echo ?? '') + answered.text,
       finish_reason: answered.finish,
       logprobs: logprobs ? completionLogprobs(answered.pieces, 0) : null,
-      ...extras(answered),
+      ...extraFields(answered),
     })),
     usage: usageOf(answers),
   };
@@ -40,13 +40,13 @@ export function completionBody(head: AnswerHead, answers: readonly Answered[], l
 
 export function chatBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...addHead(head, 'chat.completion'),
+    ...makeHead(head, 'chat.completion'),
     choices: answers.map((answered, index) => ({
       index,
       message: { role: 'assistant', content: answered.text, refusal: null },
       finish_reason: answered.finish,
       logprobs: logprobs ? chatLogprobs(answered.pieces) : null,
-      ...extras(answered),
+      ...extraFields(answered),
     })),
     usage: usageOf(answers),
   };
@@ -62,14 +62,14 @@ export function completionChunks(
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = addHead(head, 'text_completion');
+  const top = makeHead(head, 'text_completion');
   const chunks: object[] = [];
   for (const [index, { pieces, finish, echo }] of answers.entries()) {
     let offset = 0;
     if (echo) chunks.push({ ...top, choices: [{ index, text: echo, finish_reason: null, logprobs: null }] });
     for (const piece of pieces) {
-      const told = logprobs ? completionLogprobs([piece], offset) : null;
-      chunks.push({ ...top, choices: [{ index, text: piece.text, finish_reason: null, logprobs: told }] });
+      const own = logprobs ? completionLogprobs([piece], offset) : null;
+      chunks.push({ ...top, choices: [{ index, text: piece.text, finish_reason: null, logprobs: own }] });
       offset += piece.text.length;
     }
     chunks.push({ ...top, choices: [{ index, text: '', finish_reason: finish, logprobs: null }] });
@@ -78,18 +78,18 @@ export function completionChunks(
   return chunks;
 }
 
-/** Chunks of a chat; the first chunk of an answer tells the role. */
+/** Chunks of a chat; the first chunk of an answer names the role. */
 export function chatChunks(
   head: AnswerHead,
   answers: readonly Answered[],
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = addHead(head, 'chat.completion.chunk');
+  const top = makeHead(head, 'chat.completion.chunk');
   const chunks: object[] = [];
   for (const [index, { pieces, finish }] of answers.entries()) {
-    const chunk = (delta: object, reason: string | null, told: object | null) =>
-      chunks.push({ ...top, choices: [{ index, delta, finish_reason: reason, logprobs: told }] });
+    const chunk = (delta: object, reason: string | null, logprobs: object | null) =>
+      chunks.push({ ...top, choices: [{ index, delta, finish_reason: reason, logprobs }] });
     chunk({ role: 'assistant', content: '' }, null, null);
     for (const piece of pieces) chunk({ content: piece.text }, null, logprobs ? chatLogprobs([piece]) : null);
     chunk({}, finish, null);
@@ -98,11 +98,11 @@ export function chatChunks(
   return chunks;
 }
 
-function addHead({ id, model, created }: AnswerHead, object: string) {
+function makeHead({ id, model, created }: AnswerHead, object: string) {
   return { id, object, created, model };
 }
 
-function extras({ tokenIds, longplay }: Answered) {
+function extraFields({ tokenIds, longplay }: Answered) {
   return { ...(tokenIds ? { token_ids: tokenIds } : {}), ...(longplay ? { longplay } : {}) };
 }
 

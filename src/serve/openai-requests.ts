@@ -1,10 +1,10 @@
-/** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices told apart. Pure. */
+/** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices read. Pure. */
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { choicesOfSchema } from './schema-choices.ts';
 
-/** Refusal of a request, told in OpenAI's error form. */
+/** Refusal of a request, in OpenAI's error form. */
 export class RefusedRequest extends Error {
   readonly status: number;
   /** Key of the body that is wrong; null where it is the body. */
@@ -78,7 +78,7 @@ export type CompletionRequest = z.infer<typeof completionRequest>;
 
 /** UTF-16 units of a conversation, all messages together. */
 const MAX_CONVERSATION_CHARS = 1_000_000;
-/** UTF-16 units that one token stands for at most, where a codec does not say. */
+/** UTF-16 units that one token stands for at most, where a codec states none. */
 const LONGEST_TOKEN = 256;
 /** Answers of one request: prompts times `n`. */
 const MAX_ANSWERS = 1024;
@@ -143,15 +143,15 @@ export function promptsOf({ prompt, n, longplay }: CompletionRequest): readonly 
 }
 
 /** List of answers to choose among. */
-export interface Listed {
-  /** Choices as the client says them. */
+export interface Choices {
+  /** Choices as the client sent them. */
   readonly values: readonly string[];
-  /** Answers that say them, in the same order. */
+  /** Answers that mean them, in the same order. */
   readonly texts: readonly string[];
 }
 
-/** Reads what may be answered. @returns undefined where anything may be @throws {RefusedRequest} */
-export function listAnswers(body: CommonRequest): Listed | undefined {
+/** Reads the answers to choose among. @returns undefined where any answer is allowed @throws {RefusedRequest} */
+export function readChoices(body: CommonRequest): Choices | undefined {
   const values = body.guided_choice ?? body.structured_outputs?.choice;
   const format = body.response_format;
   if (!format || format.type === 'text') return values ? { values, texts: values } : undefined;

@@ -7,7 +7,7 @@
  * without it the prompt ends at the first `<act>`, nothing is in focus, no action is mentioned, and each is read as it is.
  *
  * Conversations: a language model reads them as its template renders them, with special tokens in their texts spelt out.
- * For a policy of our own, instructions and their acknowledgement are left out; the first thing the world said opens the
+ * For a policy of our own, instructions and their acknowledgement are left out; the world's first text opens the
  * episode, every later pair is a turn. Answers, and the choices of `guided_choice`, may be in any of the prompt formats.
  */
 
@@ -123,10 +123,10 @@ function unreadable(field: string, thrown: unknown, why = ''): unknown {
 const LIST = '\n\nAvailable actions:\n';
 
 function episodeOf(messages: readonly Message[], world: WorldPrompt) {
-  const said = messages.filter(({ role }) => role !== 'system');
+  const dialogue = messages.filter(({ role }) => role !== 'system');
   // "OK. I will follow the instructions": what comes before it is no part of the episode.
-  const begin = said[1]?.role === 'assistant' && /^OK\b/.test(said[1].content) ? 2 : 0;
-  const own = said.slice(begin);
+  const begin = dialogue[1]?.role === 'assistant' && /^OK\b/.test(dialogue[1].content) ? 2 : 0;
+  const own = dialogue.slice(begin);
   if (own.length % 2 === 0 || own.some(({ role }, i) => role !== (i % 2 === 0 ? 'user' : 'assistant'))) {
     throw new RefusedRequest('messages', 'expected user and assistant in turn, the last one from the user');
   }

@@ -31,14 +31,14 @@ import {
   completionChunks,
 } from './openai-answers.ts';
 import {
+  type Choices,
   type CommonRequest,
   chatRequest,
   completionRequest,
-  type Listed,
-  listAnswers,
   parseRequest,
   promptsOf,
   RefusedRequest,
+  readChoices,
   refuseLong,
 } from './openai-requests.ts';
 import { actionIn, readConversation, readText, readTokens } from './policy-prompts.ts';
@@ -163,12 +163,12 @@ class Completions {
   }
 
   async #complete(request: HttpRequest): Promise<HttpAnswer> {
-    const body = this.#parseBody(completionRequest, request);
+    const body = this.#parse(completionRequest, request);
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
     if (body.echo && withLogprobs) {
       throw new RefusedRequest('echo', 'not with logprobs: a prompt has no log-probabilities here');
     }
-    const listed = this.#readListed(body);
+    const listed = this.#readChoices(body);
     const actions = listed?.values ?? [];
     const { codec } = this.#model;
     // All are read before one is decided, so that a request is refused whole; others are answered in between.
@@ -177,7 +177,7 @@ class Completions {
       if (reads.length > 0) await setImmediate();
       const read =
         typeof prompt === 'string'
-          ? readText(this.#short(prompt, 'prompt'), codec)
+          ? readText(this.#requireFit(prompt, 'prompt'), codec)
           : readTokens(prompt, body.longplay ?? {}, actions, codec);
       this.#refuseUnfit(body, read);
       reads.push({ text: typeof prompt === 'string' ? prompt : body.echo ? codec.decode(prompt) : '', read });
@@ -195,15 +195,15 @@ class Completions {
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = this.#parseBody(chatRequest, request);
+    const body = this.#parse(chatRequest, request);
     const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
       content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
     }));
-    const listed = this.#readListed(body);
+    const listed = this.#readChoices(body);
     const actions = (listed?.values ?? []).map((choice) => actionIn(choice, world));
-    if (codec.openMessages) this.#short(messages.map(({ content }) => content).join('\n'), 'messages');
+    if (codec.openMessages) this.#requireFit(messages.map(({ content }) => content).join('\n'), 'messages');
     const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
     this.#refuseUnfit(limits, read);
@@ -221,7 +221,7 @@ class Completions {
   }
 
   /** Parsed body of a request for this model. @throws {RefusedRequest} */
-  #parseBody<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
+  #parse<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
     const { name, maxPositions, codec } = this.#model;
     const parsed = parseRequest(schema, body, (raw) => refuseLong(raw, maxPositions, codec));
     if (parsed.model !== undefined && parsed.model !== name) throw this.unknownModel(parsed.model);
@@ -229,11 +229,11 @@ class Completions {
   }
 
   /** Answers to choose among. @returns undefined where anything may be written @throws {RefusedRequest} */
-  #readListed(body: CommonRequest): Listed | undefined {
+  #readChoices(body: CommonRequest): Choices | undefined {
     if (typeof body.top_p === 'number' && body.top_p !== 1) {
       throw new RefusedRequest('top_p', 'only 1: log-probabilities are of the whole distribution');
     }
-    const listed = listAnswers(body);
+    const listed = readChoices(body);
     if (!listed && this.#model.decoder === 'choice') {
       const how = 'send the list, or an enum as response_format';
       throw new RefusedRequest('guided_choice', `this policy chooses among listed actions: ${how}`);
@@ -242,14 +242,14 @@ class Completions {
   }
 
   /** Text that may fit, before it is read. @throws {RefusedRequest} for one that cannot */
-  #short(text: string, field: string): string {
+  #requireFit(text: string, field: string): string {
     const { codec, maxPositions } = this.#model;
     if (!codec.exceeds?.(text, maxPositions)) return text;
     throw new RefusedRequest(field, `${text.length} characters cannot fit; the model reads ${maxPositions} tokens`);
   }
 
   /** Tokens of an answer at most. */
-  #readMaxTokens({ max_tokens }: CommonRequest): number {
+  #maxTokens({ max_tokens }: CommonRequest): number {
     const { maxTokens } = this.#model;
     return Math.min(maxTokens, max_tokens ?? maxTokens);
   }
@@ -257,7 +257,7 @@ class Completions {
   /** @throws {RefusedRequest} for a prompt that leaves no room for its answer */
   #refuseUnfit(body: CommonRequest, { prompt, after }: RenderedPrompt): void {
     const { maxPositions, decoder } = this.#model;
-    const length = prompt.length + after.length + (decoder === 'tokens' ? this.#readMaxTokens(body) : 0);
+    const length = prompt.length + after.length + (decoder === 'tokens' ? this.#maxTokens(body) : 0);
     if (length <= maxPositions) return;
     throw new RefusedRequest(
       null,
@@ -265,7 +265,7 @@ class Completions {
     );
   }
 
-  /** Decides, `n` times. @param actions as the policy knows them @param shown the answers that say them @param withLogprobs each token's */
+  /** Decides, `n` times. @param actions as the policy knows them @param shown the answers that mean them @param withLogprobs each token's */
   async #decide(
     body: CommonRequest,
     read: RenderedPrompt,
@@ -275,17 +275,17 @@ class Completions {
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
     const { codec } = this.#model;
-    const most = this.#readMaxTokens(body);
+    const maxTokens = this.#maxTokens(body);
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
-    const given = { ...read, maxTokens: most };
+    const given = { ...read, maxTokens };
     const temperature = body.temperature ?? 1;
     const stops = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
     if ((body.n ?? 1) > 1) setMaxListeners(0, request.gone); // each answer listens whether its client has gone
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return collectAnswers(acted, { actions, shown }, stops, codec, {
+      return makeAnswer(acted, { actions, shown }, stops, codec, {
         promptTokens: i === 0 ? read.prompt.length + read.after.length : 0,
         tokenIds: body.return_token_ids === true,
         byToken: withLogprobs || body.stream === true,
@@ -295,7 +295,7 @@ class Completions {
   }
 }
 
-function collectAnswers(
+function makeAnswer(
   { action, decision, response }: Acted,
   { actions, shown }: { readonly actions: readonly string[]; readonly shown: readonly string[] },
   stops: readonly string[],
@@ -315,15 +315,15 @@ function collectAnswers(
     const answered = {
       text,
       finish: ended ? 'stop' : 'length',
-      pieces: pieces.map((piece) => piece.text).join('') === text ? pieces : [whole(text, decision)],
+      pieces: pieces.map((piece) => piece.text).join('') === text ? pieces : [makePiece(text, decision)],
       promptTokens,
       tokens: tokens.length,
     } as const;
-    return { ...cut(answered, stops), ...extra, ...(facts.tokenIds ? { tokenIds: [...tokens] } : {}) };
+    return { ...cutAtStop(answered, stops), ...extra, ...(facts.tokenIds ? { tokenIds: [...tokens] } : {}) };
   }
   const text = decision ? shown[decision.choice]! : action;
   const pieces = [{ text, logprob: decision?.logprob ?? 0 }];
-  return { ...cut({ text, finish: 'stop', pieces, promptTokens, tokens: 1 }, stops), ...extra };
+  return { ...cutAtStop({ text, finish: 'stop', pieces, promptTokens, tokens: 1 }, stops), ...extra };
 }
 
 type TokensDecision = Extract<Acted['decision'], { kind: 'tokens' }>;
@@ -341,12 +341,12 @@ function piecesOf({ tokens, logprobs }: TokensDecision, codec: Codec): Answered[
 }
 
 /** An answer as one piece. */
-function whole(text: string, { logprobs }: TokensDecision): Answered['pieces'][number] {
+function makePiece(text: string, { logprobs }: TokensDecision): Answered['pieces'][number] {
   return { text, logprob: logprobs.reduce((sum, one) => sum + one, 0) };
 }
 
 /** Ends an answer before the first stop string in it. */
-function cut(answered: Answered, stops: readonly string[]): Answered {
+function cutAtStop(answered: Answered, stops: readonly string[]): Answered {
   const places = stops.map((stop) => (stop === '' ? -1 : answered.text.indexOf(stop))).filter((at) => at >= 0);
   if (places.length === 0) return answered;
   const end = smallestOf(places);

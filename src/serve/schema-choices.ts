@@ -8,7 +8,7 @@
 export interface SchemaChoice {
   /** Text of the enum. */
   readonly value: string;
-  /** Answer that says it: JSON of the schema, e.g. `{"action":"inventory"}`. */
+  /** Answer that means it: JSON of the schema, e.g. `{"action":"inventory"}`. */
   readonly json: string;
 }
 

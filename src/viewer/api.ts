@@ -32,7 +32,7 @@ export interface Curves {
 
 /** Evaluation that a run has written down. */
 export interface EvaluationRow {
-  /** Policy version it began at; null where the run does not say. */
+  /** Policy version it began at; null where the run does not record it. */
   readonly update: number | null;
   readonly name: string;
   readonly horizon: number;

@@ -19,7 +19,7 @@ export function viewerApp(sources: readonly RunSource[]): HttpApp {
     c.header('cache-control', 'no-store');
     c.header('x-content-type-options', 'nosniff');
     c.header('referrer-policy', 'no-referrer');
-    c.header('content-security-policy', "frame-ancestors 'none'"); // a page's own policy cannot say this
+    c.header('content-security-policy', "frame-ancestors 'none'"); // a page's own policy cannot set this
     c.header('x-frame-options', 'DENY');
   });
   app.onError((error, c) =>
@@ -41,7 +41,7 @@ export function viewerApp(sources: readonly RunSource[]): HttpApp {
   );
   app.get('/api/runs/:run/search', (c) => {
     const { text = '', below, ...filters } = c.req.query();
-    return c.json(sourceOf(c.req.param('run')).search(text, filters, countOf(below, Number.MAX_SAFE_INTEGER)));
+    return c.json(sourceOf(c.req.param('run')).search(text, filters, readCount(below, Number.MAX_SAFE_INTEGER)));
   });
   app.get('/api/runs/:run/episodes/:at', async (c) =>
     c.json(await sourceOf(c.req.param('run')).episode(Number(c.req.param('at')))),
@@ -65,16 +65,17 @@ function queryOf(q: Readonly<Record<string, string>>): EpisodeQuery {
     ...(q.text ? { text: q.text } : {}),
     ...(q.sort ? { sort: q.sort } : {}),
     descending: q.descending === 'true',
-    offset: countOf(q.offset, 0),
-    limit: Math.min(MAX_LIMIT, countOf(q.limit, 50)),
+    offset: readCount(q.offset, 0),
+    limit: Math.min(MAX_LIMIT, readCount(q.limit, 50)),
   };
 }
 
-function countOf(text: string | undefined, otherwise: number): number {
+function readCount(text: string | undefined, otherwise: number): number {
   const n = Number(text ?? otherwise);
   return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
 }
 
+/** Running server of the viewer. */
 export interface ViewerServer {
   readonly url: string;
   close(): Promise<void>;

@@ -86,7 +86,7 @@ export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined 
   if (path === undefined) {
     throw new UserError(
       'UNKNOWN_ENV',
-      `the run's world, the module ${id}, is gone; put it back, or say where it is: --env <path> (replay, rollout), --set env.id=<path> (eval, train --resume)`,
+      `the run's world, the module ${id}, is gone; put it back, or name its place: --env <path> (replay, rollout), --set env.id=<path> (eval, train --resume)`,
     );
   }
   if (hashOf(pathToFileURL(path)) === sha256) return undefined;

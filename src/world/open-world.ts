@@ -76,7 +76,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
   try {
     const env = world.createEnv(options);
     const { id, description, rewardRange, maxObservationChars, replay } = env;
-    const facts = { id, description, rewardRange, maxObservationChars, tasks: labelTasks(env.tasks) };
+    const facts = { id, description, rewardRange, maxObservationChars, tasks: withSafeLabels(env.tasks) };
     return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
   } catch (thrown) {
     if (thrown instanceof LongplayError) throw thrown;
@@ -89,7 +89,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
 const UNLABELLED = 'unlabelled';
 
 /** Labelled table: its labels are texts whatever the world does, so that one task without a label ends no run. */
-function labelTasks(tasks: TaskTable): TaskTable {
+function withSafeLabels(tasks: TaskTable): TaskTable {
   return {
     count: tasks.count,
     labels: tasks.labels,
@@ -102,7 +102,7 @@ function labelTasks(tasks: TaskTable): TaskTable {
         const label: unknown = tasks.label(index);
         return typeof label === 'string' ? label : UNLABELLED;
       } catch (thrown) {
-        if (!(index >= 0 && index < tasks.count)) throw thrown; // as the contract says
+        if (!(index >= 0 && index < tasks.count)) throw thrown; // required by the contract
         return UNLABELLED;
       }
     },
@@ -134,7 +134,7 @@ export async function openWorld(
   try {
     return { world, env: createEnv(), createEnv, dispose };
   } catch (thrown) {
-    await dispose().catch(() => {}); // the first mistake is the one to tell
+    await dispose().catch(() => {}); // the first error is the one to report
     throw thrown;
   }
 }

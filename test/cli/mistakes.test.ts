@@ -288,7 +288,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ],
 
   ['misspelt', () => ['envs', '--jsn'], /unknown option '--jsn'.*--json/],
-  ['wrong type', () => ['envs', 'textcraft'], /too many arguments for 'envs'/],
+  ['wrong type', () => ['envs', 'textcraf'], /unknown env 'textcraf'; did you mean 'textcraft'/],
 
   ['absent', () => ['check-env', './nowhere.mjs'], /there is no module at .*nowhere\.mjs/],
   ['wrong type', () => ['check-env', 'textcraft', '--cases', 'many'], /--cases.*Expected a whole number from 1 to/],

@@ -125,6 +125,8 @@ it('is served under its own id', async () => {
     const session = await env.open({ env: env.id, index: 5, seed: 0 });
     expect(session.first.observation).toBe('Guess a number between 0 and 15.');
     await session.close();
+    const listed = await longplay(['envs', `openenv+${server.url}/openenv/guess`]);
+    expect(listed.out).toMatch(/openenv\/guess +16 .*a server/);
   } finally {
     await server.close();
   }

@@ -10,10 +10,10 @@ import {
 import {
   chatRequest,
   completionRequest,
-  listAnswers,
   parseRequest,
   promptsOf,
   RefusedRequest,
+  readChoices,
   refuseLong,
 } from '../../src/serve/openai-requests.ts';
 import type { Codec } from '../../src/text/reading/codec.ts';
@@ -125,7 +125,7 @@ describe('a request that cannot fit', () => {
 });
 
 describe('choices', () => {
-  const listed = (body: object) => listAnswers(completion({ prompt: 'a', ...body }));
+  const listed = (body: object) => readChoices(completion({ prompt: 'a', ...body }));
 
   it.each([
     [{ guided_choice: ['a', 'b'] }],

@@ -31,6 +31,8 @@ export interface ToyOptions {
   readonly faultOf?: (n: number, message: Message) => SocketFault | undefined;
   /** `GET /schema` and `GET /metadata`; a missing one is a 404. */
   readonly pages?: Readonly<Record<string, unknown>>;
+  /** Answer to `reset`, in the place of the toy's own. */
+  readonly reset?: object;
   /** Answer to the step, in the place of the toy's own. */
   readonly step?: (action: Record<string, unknown>) => object;
   /** Sent to each connection at once. */
@@ -86,9 +88,8 @@ export async function toyOpenEnv(options: ToyOptions = {}): Promise<ToyOpenEnv> 
           done: false,
         },
       });
-      const good = JSON.stringify(
-        message.type === 'step' && options.step ? options.step(message.data) : answer(own.length),
-      );
+      const given = message.type === 'reset' ? options.reset : options.step?.(message.data);
+      const good = JSON.stringify(given ?? answer(own.length));
       switch (fault) {
         case 'slow':
           setTimeout(() => socket.send(good), SLOW_MS);

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { out } from '../../console/terminal.ts';
 import { columns } from '../../learning/evaluation/table.ts';
-import { worldUrl } from '../../run/find-world.ts';
+import { isServedWorld, worldUrl } from '../../run/find-world.ts';
 import { localUrl } from '../../runtime/thread.ts';
 import { loadWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
@@ -32,7 +32,7 @@ export function envs(program: Command): void {
               test: tasks.split('test').length,
               labels: tasks.labels,
               sets: Object.fromEntries(Object.entries(tasks.sets ?? {}).map(([name, of]) => [name, of.length])),
-              rules: env !== undefined,
+              rules: env !== undefined && !isServedWorld(id),
               smallPolicy: world.view !== undefined,
               oracle: world.createOracle !== undefined,
               description: env?.description ?? world.description ?? '',

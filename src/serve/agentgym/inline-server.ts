@@ -27,7 +27,7 @@ class InlineEpisodes implements Episodes {
 
   async open(task: Task, { replay = [] }: OpenOptions): Promise<EpisodeAnswer> {
     const episode = this.#next++;
-    const session = await failWith(() => this.#env.open({ ...task, env: this.#env.id }));
+    const session = await attempt(() => this.#env.open({ ...task, env: this.#env.id }));
     this.#open.set(episode, session);
     let answer: EpisodeAnswer = { episode, turn: 0, step: session.first, actions: [] };
     for (const [i, action] of replay.entries()) answer = await this.step(episode, i + 1, action);
@@ -36,7 +36,7 @@ class InlineEpisodes implements Episodes {
 
   async step(episode: number, turn: number, action: string): Promise<EpisodeAnswer> {
     const session = this.#open.get(episode)!;
-    const step = await failWith<EnvStep>(() => session.step(action));
+    const step = await attempt<EnvStep>(() => session.step(action));
     return { episode, turn, step, actions: [] };
   }
 
@@ -46,7 +46,7 @@ class InlineEpisodes implements Episodes {
   }
 }
 
-async function failWith<T>(work: () => T | Promise<T>): Promise<T> {
+async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {

@@ -77,7 +77,7 @@ export class AgentGymProtocol {
   }
 
   #serve({ route, fields }: FieldedRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
-    if (route.does === 'tell') return replyWith(route.reply);
+    if (route.does === 'tell') return writeReply(route.reply);
     const { idField, validation } = this.#world.server;
     const isCreate = route.does === 'create';
     const read = isCreate && route.body === false ? readNothing : readFields(request, fields, validation);
@@ -85,10 +85,10 @@ export class AgentGymProtocol {
     const values: AgentGymValues = read;
     if (isCreate) return this.#create(route, values);
     const id = Number(values[idField]);
-    if (route.does === 'close') return answerWith(() => route.answer(this.sessions.close(id), id));
+    if (route.does === 'close') return makeAnswer(() => route.answer(this.sessions.close(id), id));
     const session = this.sessions.get(id, this.#now());
     if (!session)
-      return this.#mistaken({ kind: 'unknown-id', path: route.path, id, closed: this.sessions.hasHeld(id) });
+      return this.#answerMistake({ kind: 'unknown-id', path: route.path, id, closed: this.sessions.hasHeld(id) });
     if (route.does === 'reset') return this.#reset(route, session, values);
     const { does, path } = route;
     if (does === 'step') {
@@ -96,28 +96,28 @@ export class AgentGymProtocol {
         const refusal = this.#refusal(session, path);
         if (refusal) return refusal;
         await this.sessions.step(session, route.action(values));
-        return answerWith(() => route.answer(session));
+        return makeAnswer(() => route.answer(session));
       });
     }
     const refusal = this.#refusal(session, path);
     if (refusal) return refusal;
-    return answerWith(() => (does === 'render' ? this.#picture(session) : route.answer(session)));
+    return makeAnswer(() => (does === 'render' ? this.#drawPicture(session) : route.answer(session)));
   }
 
   #create(route: AgentGymRoute & { does: 'create' }, values: AgentGymValues): HttpAnswer | Promise<HttpAnswer> {
     const session = this.sessions.create(this.#now());
     if (!session) return json({ error: 'This server holds as many environments as it may; close some.' }, 503);
-    if (!route.index) return answerWith(() => route.answer(session));
+    if (!route.index) return makeAnswer(() => route.answer(session));
     let index: number;
     try {
       index = route.index(session.id, values);
     } catch (thrown) {
       this.sessions.close(session.id);
-      return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
+      return this.#answerMistake({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
     }
     return this.#runInOrder(session, route.path, async () => {
       await this.sessions.reset(session, index);
-      return answerWith(() => route.answer(session));
+      return makeAnswer(() => route.answer(session));
     });
   }
 
@@ -128,20 +128,20 @@ export class AgentGymProtocol {
         index = route.index(values);
       } catch (thrown) {
         if (this.#world.server.badResetEnds) this.sessions.end(session);
-        return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
+        return this.#answerMistake({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
       }
       await this.sessions.reset(session, index);
-      return answerWith(() => route.answer(session));
+      return makeAnswer(() => route.answer(session));
     });
   }
 
   #refusal(session: LiveSession, path: string): HttpAnswer | undefined {
     const message = this.#world.server.refuses?.(session, path);
-    return message === undefined ? undefined : this.#mistaken({ kind: 'refused', path, message });
+    return message === undefined ? undefined : this.#answerMistake({ kind: 'refused', path, message });
   }
 
   /** Picture, drawn in this thread from the actions. */
-  #picture({ index, first: observation, actions }: LiveSession): string | undefined {
+  #drawPicture({ index, first: observation, actions }: LiveSession): string | undefined {
     const turns = actions.map((action) => ({ action, observation: '' }));
     const task = { env: this.#world.env, index: index!, seed: 0 };
     return pictureOf(this.#world.draw!(task, { kind: 'first', observation }, turns));
@@ -156,16 +156,16 @@ export class AgentGymProtocol {
         const { id } = session;
         if (!this.sessions.has(session)) return this.#mistaken({ kind: 'unknown-id', path, id, closed: true });
         const reply = this.#world.server.mistake?.({ kind: 'failed', path, message: messageOf(thrown) });
-        if (reply) return replyWith(reply);
+        if (reply) return writeReply(reply);
         const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};
         return json({ error: messageOf(thrown), ...cause }, 500);
       },
     );
   }
 
-  #mistaken(mistake: AgentGymMistake): HttpAnswer {
+  #answerMistake(mistake: AgentGymMistake): HttpAnswer {
     const reply = this.#world.server.mistake?.(mistake);
-    if (reply) return replyWith(reply);
+    if (reply) return writeReply(reply);
     return json({ error: mistake.kind === 'unknown-id' ? `The id ${mistake.id} is not valid.` : mistake.message });
   }
 }
@@ -180,20 +180,20 @@ function fieldsOf(route: AgentGymRoute, idField: string): AgentGymFields {
 }
 
 /** Answer that a dialect makes, or a 500 where it throws. */
-function answerWith(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
+function makeAnswer(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
   try {
     const value = make();
     if (!(value instanceof Promise)) return json(value ?? null);
     return value.then(
       (later) => json(later ?? null),
-      () => replyWith(INTERNAL_ERROR),
+      () => writeReply(INTERNAL_ERROR),
     );
   } catch {
-    return replyWith(INTERNAL_ERROR);
+    return writeReply(INTERNAL_ERROR);
   }
 }
 
-function replyWith({ status, text, json: value }: AgentGymReply): HttpAnswer {
+function writeReply({ status, text, json: value }: AgentGymReply): HttpAnswer {
   if (text === undefined) return json(value ?? null, status);
   return { status, contentType: 'text/plain; charset=utf-8', body: text };
 }

@@ -11,7 +11,7 @@ export interface JsonMistake {
 /** Finds the first mistake, or `undefined` in a text that Python would read. */
 export function findJsonMistake(text: string): JsonMistake | undefined {
   try {
-    const end = skip(text, value(text, skip(text, 0)));
+    const end = skipSpace(text, skipValue(text, skipSpace(text, 0)));
     if (end < text.length) fail('Extra data', end);
     return undefined;
   } catch (thrown) {
@@ -32,13 +32,13 @@ function fail(message: string, at: number): never {
   throw new Mistake(message, at);
 }
 
-function skip(text: string, at: number): number {
+function skipSpace(text: string, at: number): number {
   let i = at;
   while (text[i] === ' ' || text[i] === '\t' || text[i] === '\n' || text[i] === '\r') i++;
   return i;
 }
 
-const WORDS = ['null', 'true', 'false', 'NaN', 'Infinity', '-Infinity'];
+const LITERALS = ['null', 'true', 'false', 'NaN', 'Infinity', '-Infinity'];
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 /** Depth at which Python's recursive reader gives up; nothing of ours is nested this deep. */
 const MAX_DEPTH = 500;
@@ -47,41 +47,41 @@ const MAX_DEPTH = 500;
  * Reads a value.
  * @returns the place behind it
  */
-function value(text: string, at: number, depth = 0): number {
+function skipValue(text: string, at: number, depth = 0): number {
   if (depth > MAX_DEPTH) fail('Expecting value', at);
-  if (text[at] === '"') return string(text, at + 1);
-  if (text[at] === '{') return object(text, at + 1, depth);
-  if (text[at] === '[') return array(text, at + 1, depth);
-  const word = WORDS.find((known) => text.startsWith(known, at));
-  if (word) return at + word.length;
+  if (text[at] === '"') return skipString(text, at + 1);
+  if (text[at] === '{') return skipObject(text, at + 1, depth);
+  if (text[at] === '[') return skipArray(text, at + 1, depth);
+  const literal = LITERALS.find((known) => text.startsWith(known, at));
+  if (literal) return at + literal.length;
   NUMBER.lastIndex = at;
   const number = NUMBER.exec(text);
   return number ? at + number[0].length : fail('Expecting value', at);
 }
 
-function object(text: string, at: number, depth: number): number {
+function skipObject(text: string, at: number, depth: number): number {
   const name = 'Expecting property name enclosed in double quotes';
-  let i = skip(text, at);
+  let i = skipSpace(text, at);
   if (text[i] === '}') return i + 1;
   for (;;) {
     if (text[i] !== '"') fail(name, i);
-    i = skip(text, string(text, i + 1));
+    i = skipSpace(text, skipString(text, i + 1));
     if (text[i] !== ':') fail("Expecting ':' delimiter", i);
-    i = skip(text, value(text, skip(text, i + 1), depth + 1));
+    i = skipSpace(text, skipValue(text, skipSpace(text, i + 1), depth + 1));
     if (text[i] === '}') return i + 1;
     if (text[i] !== ',') fail("Expecting ',' delimiter", i);
-    i = skip(text, i + 1);
+    i = skipSpace(text, i + 1);
   }
 }
 
-function array(text: string, at: number, depth: number): number {
-  let i = skip(text, at);
+function skipArray(text: string, at: number, depth: number): number {
+  let i = skipSpace(text, at);
   if (text[i] === ']') return i + 1;
   for (;;) {
-    i = skip(text, value(text, i, depth + 1));
+    i = skipSpace(text, skipValue(text, i, depth + 1));
     if (text[i] === ']') return i + 1;
     if (text[i] !== ',') fail("Expecting ',' delimiter", i);
-    i = skip(text, i + 1);
+    i = skipSpace(text, i + 1);
   }
 }
 
@@ -89,7 +89,7 @@ function array(text: string, at: number, depth: number): number {
  * Reads a string.
  * @param at the place behind the opening quote
  */
-function string(text: string, at: number): number {
+function skipString(text: string, at: number): number {
   for (let i = at; i < text.length; i++) {
     const char = text[i]!;
     if (char === '"') return i + 1;

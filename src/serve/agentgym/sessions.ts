@@ -127,7 +127,7 @@ export class AgentGymSessions {
     return run;
   }
 
-  /** Ends the episode; the environment stays, and says that it is done. */
+  /** Ends the episode; the environment stays, and is done. */
   end(session: LiveSession): void {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     session.episode = undefined;
@@ -141,7 +141,7 @@ export class AgentGymSessions {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     if (!this.has(session)) {
       this.#episodes.close(answer.episode);
-      throw createClosedError(session.id);
+      throw closedError(session.id);
     }
     session.episode = answer.episode;
     session.index = index;
@@ -162,7 +162,7 @@ export class AgentGymSessions {
     } else answer = await this.#episodes.step(episode, turn, action);
     if (!this.has(session)) {
       this.#episodes.close(answer.episode);
-      throw createClosedError(session.id);
+      throw closedError(session.id);
     }
     const { step } = answer;
     actions.push(action);
@@ -174,6 +174,6 @@ export class AgentGymSessions {
   }
 }
 
-function createClosedError(id: number): LongplayError {
+function closedError(id: number): LongplayError {
   return new LongplayError('ACTOR_STOPPED', `The id ${id} is not valid.`);
 }

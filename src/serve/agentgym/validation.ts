@@ -27,7 +27,7 @@ export function readFields(
 ): AgentGymValues | HttpAnswer {
   const words = WORDS[validation];
   if (request.method === 'GET') {
-    return convertValue(Object.fromEntries(new URLSearchParams(request.query)), fields, 'query', words);
+    return convertFields(Object.fromEntries(new URLSearchParams(request.query)), fields, 'query', words);
   }
   const { body, contentType } = request;
   let parsed: unknown;
@@ -43,7 +43,7 @@ export function readFields(
   if (parsed === null) return words.refuse([words.missing(['body'], null)]);
   const readable = typeof parsed === 'object' && !(Array.isArray(parsed) && (words.strictBody || parsed.length > 0));
   if (!readable) return words.refuse([words.refuseNonObject(parsed)]);
-  return convertValue(parsed as Record<string, unknown>, fields, 'body', words);
+  return convertFields(parsed as Record<string, unknown>, fields, 'body', words);
 }
 
 /** True for the content types that FastAPI reads as JSON; a body without one is. */
@@ -57,7 +57,7 @@ export function isRefusal(read: object): read is HttpAnswer {
   return 'status' in read && 'body' in read;
 }
 
-function convertValue(
+function convertFields(
   given: Record<string, unknown>,
   fields: AgentGymFields,
   where: 'body' | 'query',

@@ -3,10 +3,10 @@
  * before the world's own module (`agentgym.js?world=file:…`, see `loadWorld`), which exports the dialect.
  *
  * Observation  the server's, as the dialect reads it.
- * Action       as the world takes it; the server is sent it word for word, or as the dialect says it.
+ * Action       as the world takes it; the server is sent it unchanged, or as the dialect writes it.
  * Reward       the difference the step made to what AgentGym's client hands on (a running score, or the last reward);
  *              multiplied by `rewardScale`.
- * Terminates   when the server says done.
+ * Terminates   when the server reports `done`.
  * Randomness   the server's. Where its episodes are no pure function of their actions, a lost one cannot be restored
  *              and fails.
  * Differs      an `{"error": …}` under HTTP 200 fails the episode instead of scoring 0; a step whose answer was lost is
@@ -91,13 +91,13 @@ class AgentGymSession implements Session {
     const id = await requests.send('POST', 'create', client.create, openMs, true, (created) => {
       const named = typeof created === 'number' ? created : objectOf(created, 'create')[client.idField];
       if (Number.isInteger(named)) return named as number;
-      throw unreadable('create', created);
+      throw unreadableError('create', created);
     });
     const first = (path: string) => (answer: unknown) => {
       requireOwn(answer, client, id);
       const observation = readAnswer(() => client.first(answer), path, answer);
       if (typeof observation === 'string') return observation;
-      throw unreadable(path, answer);
+      throw unreadableError(path, answer);
     };
     try {
       const body = client.reset(id, task.index);
@@ -125,7 +125,7 @@ class AgentGymSession implements Session {
       requireOwn(answer, client, this.#id);
       const { observation, score, done } = readAnswer(() => client.readStep(object), 'step', answer);
       if (typeof observation !== 'string' || typeof score !== 'number' || typeof done !== 'boolean') {
-        throw unreadable('step', answer);
+        throw unreadableError('step', answer);
       }
       return { observation, score, done };
     });
@@ -167,7 +167,7 @@ function readAnswer<T>(read: () => T, path: string, answer: unknown): T {
   try {
     return read();
   } catch (thrown) {
-    throw malformed(`/${path} answered ${quoted(answer)}: ${messageOf(thrown)}`);
+    throw malformedError(`/${path} answered ${quoted(answer)}: ${messageOf(thrown)}`);
   }
 }
 
@@ -176,20 +176,20 @@ function readAnswer<T>(read: () => T, path: string, answer: unknown): T {
  * @throws {RemoteError} for `{"error": …}` and for anything but an object
  */
 function objectOf(answer: unknown, path: string): AgentGymObject {
-  if (typeof answer !== 'object' || answer === null) throw unreadable(path, answer);
+  if (typeof answer !== 'object' || answer === null) throw unreadableError(path, answer);
   const { error } = answer as AgentGymObject;
-  if (error !== undefined) throw malformed(`the server reports an error: ${messageOf(error)}`);
+  if (error !== undefined) throw malformedError(`the server reports an error: ${messageOf(error)}`);
   return answer as AgentGymObject;
 }
 
-function unreadable(path: string, answer: unknown): RemoteError {
-  return malformed(`/${path} answered ${quoted(answer)}`);
+function unreadableError(path: string, answer: unknown): RemoteError {
+  return malformedError(`/${path} answered ${quoted(answer)}`);
 }
 
 function quoted(answer: unknown): string {
   return excerpt(JSON.stringify(answer) ?? 'nothing', 80);
 }
 
-function malformed(message: string): RemoteError {
+function malformedError(message: string): RemoteError {
   return new RemoteError('malformed', message);
 }

@@ -1,4 +1,4 @@
-/** Form in which actions and observations of an OpenEnv server are read and written as text, by the server's own JSON schemas. */
+/** Actions and observations of an OpenEnv server as text, by the server's own JSON schemas. */
 import { z } from 'zod';
 
 const objectSchema = z.object({ properties: z.record(z.string(), z.unknown()).default({}) });

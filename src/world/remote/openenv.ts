@@ -7,7 +7,7 @@
  *              validates. A text that is no object, or that the server's validation refuses, costs a turn with reward 0
  *              and is answered in words: it is the policy's mistake, and the world has not moved.
  * Reward       the server's; `true` is 1, `false` and `null` (no reward for this action) are 0.
- * Terminates   when the server says done. OpenEnv has no field for success: a positive last reward counts as one.
+ * Terminates   when the server reports `done`. OpenEnv has no field for success: a positive last reward counts as one.
  * Tasks        OpenEnv has no task list: task n is `reset` with seed n, of `tasks` (1,000) the last tenth is held out.
  *              A server that ignores the seed opens whatever it likes.
  * Randomness   the server's. It is not known whether an episode repeats itself, so a lost one fails (`replay: never`).
@@ -84,10 +84,10 @@ export async function connect(query: URLSearchParams): Promise<World> {
   const requests = new RemoteRequests(defaults);
   try {
     const ask = (path: string) => requests.send('GET', path, undefined, defaults.deadlineMs, true, (answer) => answer);
-    const [schemas, description] = await Promise.all([ask('schema'), ask('metadata').catch(noDescription)]);
+    const [schemas, description] = await Promise.all([ask('schema'), ask('metadata').catch(acceptMissing)]);
     const read = schemasSchema.safeParse(schemas);
     if (!read.success) throw new Error(`/schema answers no schemas of actions and observations`);
-    return worldOf(url, read.data, schemas, description);
+    return makeWorld(url, read.data, schemas, description);
   } catch (thrown) {
     const cure = 'is it running, and is this the base URL that its own client takes?';
     throw new UserError('UNKNOWN_ENV', `openenv+${url}: no OpenEnv server: ${messageOf(thrown)}; ${cure}`);
@@ -97,7 +97,7 @@ export async function connect(query: URLSearchParams): Promise<World> {
 }
 
 /** Description of a server without the route. @throws {unknown} what is no 404 */
-function noDescription(thrown: unknown): object {
+function acceptMissing(thrown: unknown): object {
   if (thrown instanceof RemoteError && thrown.status === 404) return {};
   throw thrown;
 }
@@ -114,8 +114,8 @@ export function createEnv(options: EnvOptions = {}): Env {
     Env,
     'rewardRange' | 'maxObservationChars' | 'replay'
   >;
-  return envOf({
-    server: longplayServer(`${remote.url.replace(/\/$/, '')}/openenv/${remote.world}`, remote, replay !== 'never'),
+  return makeEnv({
+    server: makeLongplayServer(`${remote.url.replace(/\/$/, '')}/openenv/${remote.world}`, remote, replay !== 'never'),
     facts: {
       id: remote.world,
       description: `${remote.world} on ${remote.url}`,
@@ -133,7 +133,7 @@ interface EnvParts {
   readonly facts: Omit<Env, 'open' | 'replay'> & { readonly replay: Env['replay'] | undefined };
 }
 
-function envOf({ server, facts: { replay, ...facts } }: EnvParts): Env {
+function makeEnv({ server, facts: { replay, ...facts } }: EnvParts): Env {
   const { tasks } = facts;
   return {
     ...facts,
@@ -153,7 +153,7 @@ const descriptionSchema = z.object({
   metadata: z.object({ longplay: z.unknown().optional() }).optional().catch(undefined),
 });
 
-function worldOf(url: string, schemas: OpenEnvSchemas, rawSchemas: unknown, rawDescription: unknown): World {
+function makeWorld(url: string, schemas: OpenEnvSchemas, rawSchemas: unknown, rawDescription: unknown): World {
   const { name, description, readme_content, metadata } = descriptionSchema.catch({}).parse(rawDescription);
   const sentence = excerpt(description || name || 'A world behind an OpenEnv server.', 200);
   if (metadata?.longplay !== undefined) {
@@ -162,11 +162,11 @@ function worldOf(url: string, schemas: OpenEnvSchemas, rawSchemas: unknown, rawD
       const [issue] = facts.error.issues;
       throw new Error(`its facts cannot be read (${issue?.path.join('.')}: ${issue?.message}); take the same version`);
     }
-    return longplayWorld(url, sentence, facts.data);
+    return makeLongplayWorld(url, sentence, facts.data);
   }
   const actionSchema = JSON.stringify((rawSchemas as { action: unknown }).action);
   return {
-    createEnv: (options = {}) => foreignEnv(url, sentence, schemas, options),
+    createEnv: (options = {}) => makeForeignEnv(url, sentence, schemas, options),
     prompt: ({ actionField }) => {
       const isText = textFields(schemas, { action: actionField as string | undefined }).action !== undefined;
       const role = [sentence, readme_content ?? ''].join('\n\n').trim().slice(0, MAX_PROMPT_CHARS);
@@ -176,14 +176,14 @@ function worldOf(url: string, schemas: OpenEnvSchemas, rawSchemas: unknown, rawD
   };
 }
 
-function longplayWorld(url: string, description: string, facts: WorldFacts): World {
+function makeLongplayWorld(url: string, description: string, facts: WorldFacts): World {
   const { rewardRange, maxObservationChars, replay } = facts;
   const tasks = taskTableOf(facts);
   return {
     createEnv(options = {}) {
-      const remote = optionsAt(url, options, []);
-      return envOf({
-        server: longplayServer(url, remote, replay === 'exact'),
+      const remote = readOptions(url, options, []);
+      return makeEnv({
+        server: makeLongplayServer(url, remote, replay === 'exact'),
         facts: { id: ID, description, tasks, rewardRange, maxObservationChars, replay },
       });
     },
@@ -191,7 +191,7 @@ function longplayWorld(url: string, description: string, facts: WorldFacts): Wor
   };
 }
 
-function longplayServer(url: string, remote: RemoteEnvOptions, isExact: boolean): OpenEnvServer {
+function makeLongplayServer(url: string, remote: RemoteEnvOptions, isExact: boolean): OpenEnvServer {
   const reset = ({ index, seed }: Task) => ({ index, seed });
   return { url: socketUrl(url), remote, fields: LONGPLAY_FIELDS, isLongplay: true, isExact, reset };
 }
@@ -205,9 +205,9 @@ const foreignOptions = z.object({
   observationField: z.string().optional(),
 });
 
-function foreignEnv(url: string, description: string, schemas: OpenEnvSchemas, options: EnvOptions): Env {
+function makeForeignEnv(url: string, description: string, schemas: OpenEnvSchemas, options: EnvOptions): Env {
   const own = Object.keys(foreignOptions.shape);
-  const remote = optionsAt(url, options, own);
+  const remote = readOptions(url, options, own);
   const read = foreignOptions.safeParse(Object.fromEntries(own.map((key) => [key, options[key]])));
   if (!read.success) {
     const [issue] = read.error.issues;
@@ -217,7 +217,7 @@ function foreignEnv(url: string, description: string, schemas: OpenEnvSchemas, o
   const fields = textFields(schemas, { action: actionField, observation: observationField });
   const tasks: TaskTable =
     count < 10 ? taskTable(count, [], ID) : taskTable(count, [[count - Math.floor(count / 10), count - 1]], ID);
-  return envOf({
+  return makeEnv({
     server: {
       ...{ url: socketUrl(url), remote, fields, isLongplay: false, isExact: replay === 'exact' },
       reset: ({ index }) => ({ seed: index }),
@@ -227,7 +227,7 @@ function foreignEnv(url: string, description: string, schemas: OpenEnvSchemas, o
 }
 
 /** Options of a world whose URL its id names. @throws {UserError} BAD_CONFIG */
-function optionsAt(url: string, options: EnvOptions, further: readonly string[]): RemoteEnvOptions {
+function readOptions(url: string, options: EnvOptions, further: readonly string[]): RemoteEnvOptions {
   if ('url' in options || 'world' in options) {
     throw new UserError('BAD_CONFIG', `${ID} has no options 'url' and 'world': its id is the URL, openenv+${url}`);
   }
@@ -280,20 +280,20 @@ class OpenEnvSession implements Session {
     const reset = server.reset(task);
     const rng = Rng.fromSeed(seedFrom('openenv', opened++));
     // Nothing was played yet, so an opening whose answer was lost may be repeated anywhere.
-    return retried(server, OPEN_SHARE, rng, async (deadlineMs) => {
-      const { connection, answer } = await begin(server, reset, deadlineMs);
+    return retry(server, OPEN_SHARE, rng, async (deadlineMs) => {
+      const { connection, answer } = await openEpisode(server, reset, deadlineMs);
       return new OpenEnvSession(server, reset, connection, answer);
     });
   }
 
   async step(action: string): Promise<EnvStep> {
-    if (this.#end) return this.#end; // as the contract says: without harm
+    if (this.#end) return this.#end; // the contract: a step after the end does no harm
     const server = this.#server;
     const data = writeAction(action, server.fields);
     if (data === undefined) return mid('The action is not one JSON object.', 0);
     let answer: Answer;
     try {
-      answer = await retried(server, 1, this.#rng, (deadlineMs) => this.#send(data, deadlineMs));
+      answer = await retry(server, 1, this.#rng, (deadlineMs) => this.#send(data, deadlineMs));
     } catch (thrown) {
       if (thrown instanceof InvalidAction) return mid(`The server refuses the action: ${thrown.message}`, 0);
       throw thrown;
@@ -347,7 +347,7 @@ class OpenEnvSession implements Session {
    * @throws {RemoteError}
    */
   async #restore(end: number): Promise<WebSocketClient> {
-    const { connection, answer } = await begin(this.#server, this.#reset, end - systemClock.now());
+    const { connection, answer } = await openEpisode(this.#server, this.#reset, end - systemClock.now());
     try {
       requireSame(answer.observation, this.first.observation, 0);
       for (const [n, { data, observation }] of this.#taken.entries()) {
@@ -363,7 +363,7 @@ class OpenEnvSession implements Session {
 }
 
 /** Connects and opens an episode. @throws {RemoteError} */
-async function begin(server: OpenEnvServer, reset: object, deadlineMs: number) {
+async function openEpisode(server: OpenEnvServer, reset: object, deadlineMs: number) {
   const end = systemClock.now() + deadlineMs;
   const token = readSecret(server.remote.tokenEnv);
   const connection = await WebSocketClient.connect(server.url, { token, deadlineMs });
@@ -392,7 +392,7 @@ async function send(connection: WebSocketClient, message: object, end: number): 
  * @param share of `deadlineMs` that all attempts have
  * @throws {RemoteError}
  */
-function retried<T>(
+function retry<T>(
   { remote: { attempts, deadlineMs } }: OpenEnvServer,
   share: number,
   rng: Rng,
@@ -413,7 +413,7 @@ class Final extends Error {
   }
 }
 
-/** Refusal of an action by the server's validation, as its message says it. */
+/** Refusal of an action by the server's validation, with its message. */
 class InvalidAction extends Error {}
 
 const errorSchema = z.object({
@@ -460,12 +460,12 @@ function requireNoError(message: unknown): void {
 function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, turn: number): Answer {
   requireNoError(message);
   const read = answerSchema.safeParse(message);
-  if (!read.success) throw malformed(message);
+  if (!read.success) throw malformedError(message);
   const { observation, reward, done } = read.data.data;
   const common = { observation: readObservation(observation, fields), reward: Number(reward ?? 0), isDone: done };
   if (!isLongplay) return { ...common, isSolved: common.reward > 0, isPartial: false, actions: [] };
   const own = longplaySchema.safeParse(observation);
-  if (!own.success || (done && own.data.success === null)) throw malformed(message);
+  if (!own.success || (done && own.data.success === null)) throw malformedError(message);
   if (own.data.turn !== turn) {
     throw new RemoteError('mismatch', `expected the answer of turn ${turn}, got that of turn ${own.data.turn}`);
   }
@@ -473,7 +473,7 @@ function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, tur
   return { ...common, isSolved: success === true, isPartial: metadata.longplay.partial, actions };
 }
 
-function malformed(message: unknown): RemoteError {
+function malformedError(message: unknown): RemoteError {
   return new RemoteError('malformed', `not an observation: ${excerpt(JSON.stringify(message) ?? 'nothing', 120)}`);
 }
 

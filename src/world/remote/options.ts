@@ -48,13 +48,16 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
     throw new UserError('BAD_CONFIG', `${env}: url: expected e.g. http://127.0.0.1:36001, got ${JSON.stringify(url)}`);
   }
   if (typeof world !== 'string' || world === '') {
-    throw new UserError('BAD_CONFIG', `${env}: world: say which world the server has (\`longplay envs\` lists them)`);
+    throw new UserError(
+      'BAD_CONFIG',
+      `${env}: world: name the world that the server has (\`longplay envs\` lists them)`,
+    );
   }
   const { tokenEnv = DEFAULTS.tokenEnv } = options;
-  const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts', most: number) => {
+  const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts', max: number) => {
     const value = options[key] ?? DEFAULTS[key];
-    if (typeof value === 'number' && value >= 1 && value <= most) return value;
-    const expected = `a number from 1 to ${most}`;
+    if (typeof value === 'number' && value >= 1 && value <= max) return value;
+    const expected = `a number from 1 to ${max}`;
     throw new UserError('BAD_CONFIG', `${env}: ${key}: expected ${expected}, got ${JSON.stringify(value)}`);
   };
   if (typeof tokenEnv !== 'string') throw new UserError('BAD_CONFIG', `${env}: tokenEnv must be a variable's name`);

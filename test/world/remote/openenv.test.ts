@@ -1,4 +1,5 @@
 /** Worlds behind OpenEnv servers: what their actions and observations become, and every way a server can fail. */
+import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Env, Session } from '../../../src/core/env.ts';
 import { taskTable } from '../../../src/core/task.ts';
@@ -9,6 +10,16 @@ import { createEnv } from '../../../src/world/remote/openenv.ts';
 import { promptOf, taskTableOf, worldFacts, worldFactsSchema } from '../../../src/world/remote/openenv-facts.ts';
 import { createEnv as createStaged } from '../../support/staged-env.ts';
 import { SOCKET_FAULTS, type SocketFault, type ToyOptions, toyOpenEnv } from '../../support/toy-openenv.ts';
+
+const recorded = JSON.parse(readFileSync(new URL('openenv-recorded.json', import.meta.url), 'utf8')) as Readonly<{
+  echo: Recording;
+  cells: Recording & { readonly full: object };
+}>;
+interface Recording {
+  readonly schema: object;
+  readonly metadata: object;
+  readonly exchanges: readonly { readonly sent: { readonly data?: object }; readonly received: object }[];
+}
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -224,6 +235,49 @@ describe('a server of others', () => {
     await expect(findWorld(url, { tasks: 0 })).rejects.toThrow('openenv: tasks: ');
     await expect(findWorld(url, { task: 3 })).rejects.toThrow("openenv has no option 'task'");
     await expect(findWorld(url, { url: 'http://x' })).rejects.toThrow('its id is the URL');
+  });
+});
+
+/** What openenv-core 0.3.0 answered to the environments of `test/support/openenv_oracle.py`. */
+describe('recorded answers of OpenEnv’s own server', () => {
+  const toyOf = ({ schema, metadata, exchanges }: (typeof recorded)['echo' | 'cells']) => {
+    const answers = exchanges.map(({ received }) => received);
+    let next = 0;
+    return foreignToy({
+      pages: { '/schema': schema, '/metadata': metadata },
+      reset: answers[0]!,
+      step: () => answers[++next]!,
+    });
+  };
+
+  it('of a text action are read as text', async () => {
+    const { toy, env } = await toyOf(recorded.echo);
+    expect(env.description).toBe('Echo environment');
+    const session = await env.open({ ...task, index: 5 });
+    expect(session.first.observation).toBe('say 5');
+    expect(await session.step('4')).toEqual({ kind: 'mid', observation: 'you said 4', reward: 0 });
+    await expect(Promise.resolve(session.step('break'))).rejects.toThrow('EXECUTION_ERROR: the echo is broken');
+    const sent = recorded.echo.exchanges.map(({ sent: { data } }) => data);
+    expect([toy.resets, ...toy.taken]).toEqual([[sent[0]], [sent[1], sent[2]]]);
+    await session.close();
+  });
+
+  it('of an action of several fields are read as JSON', async () => {
+    const { toy, env } = await toyOf(recorded.cells);
+    const session = await env.open({ ...task, index: 5 });
+    expect(session.first.observation).toBe('{"cells":[],"left":3}');
+    expect((await session.step('{"row": "one"}')).observation).toBe(
+      'The server refuses the action: Invalid message: row: Input should be a valid integer, unable to parse string as an integer; column: Field required',
+    );
+    const marked = { kind: 'mid', observation: '{"cells":["1,2,x"],"left":2}', reward: -0.1 };
+    expect(await session.step('{"row": 1, "column": 2}')).toEqual(marked);
+    expect(toy.taken).toEqual([recorded.cells.exchanges.slice(1, 3).map(({ sent }) => sent.data)]);
+    await session.close();
+  });
+
+  it('of a full server are an error that may pass', async () => {
+    const { env } = await longplayToy({ greeting: recorded.cells.full });
+    await expect(Promise.resolve(env.open(task))).rejects.toThrow(/the server is full: .*1\/1 sessions active/);
   });
 });
 
