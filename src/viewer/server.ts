@@ -76,6 +76,7 @@ function countOf(text: string | undefined, otherwise: number): number {
   return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
 }
 
+/** Viewer that is being served. */
 export interface ViewerServer {
   readonly url: string;
   close(): Promise<void>;
