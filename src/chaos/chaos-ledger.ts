@@ -17,6 +17,7 @@ export interface ChaosCounts {
   readonly lost: number;
 }
 
+/** Faults injected so far, and what became of them. */
 export interface ChaosReport {
   readonly spec: ChaosSpec;
   readonly kinds: Readonly<Partial<Record<FaultKind, ChaosCounts>>>;

@@ -17,6 +17,7 @@ export const faultKinds = [
 export type FaultKind = (typeof faultKinds)[number];
 export type StepFaultKind = Exclude<FaultKind, 'disk-full'>;
 
+/** Faults to inject, and how often. */
 export interface ChaosSpec {
   /** Seed, uint32. The same seed strikes the same (episode, turn) pairs and the same checkpoints. */
   readonly seed: number;

@@ -132,7 +132,7 @@ export const view = {
 const tests = (name: string) => `// Run: node --test
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { envLaws } from 'longplay';
+import { envLaws } from 'longplay/testing';
 import * as ${camel(name)} from './env.mjs';
 
 const { createEnv, createOracle } = ${camel(name)};

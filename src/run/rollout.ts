@@ -7,7 +7,7 @@ import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import type { RunConsole } from '../console/console.ts';
-import { isUserMistake } from '../core/errors.ts';
+import { isUserMistake, UserError } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
@@ -20,7 +20,7 @@ import { actorLines } from './actor-lines.ts';
 import { findWorld, worldUrl } from './find-world.ts';
 import { listFinishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
-import { createRunFolder, discard, freeRunName } from './run-folder.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
 
 /** File of a rollout's folder that holds its plan. */
@@ -30,9 +30,9 @@ export const PLAN_FILE = 'rollout.json';
 export interface RolloutOptions {
   /**
    * World and policy, as a configuration holds them: `policy: { kind: 'openai', openai: { baseUrl, model } }`, or
-   * `{ kind: 'random' }`; with `policyRun` the policy is that run's. Keys left out have their defaults.
+   * `{ kind: 'random' }`. Keys left out have their defaults. Without it `policyRun` takes that run's own.
    */
-  readonly config: Omit<RunConfigInput, 'horizon' | 'stop'>;
+  readonly config?: Omit<RunConfigInput, 'horizon' | 'stop'> | undefined;
   /** Episodes in all, spread over the tasks, ≥ 1. */
   readonly episodes: number;
   /** Turns an episode may take, ≥ 1. */
@@ -45,7 +45,7 @@ export interface RolloutOptions {
   readonly temperature?: number | undefined;
   /** Seed of tasks and sampling, uint32. Default 1. */
   readonly seed?: number | undefined;
-  /** Folder of the run whose newest checkpoint plays; `config` must be its configuration. */
+  /** Folder of the run whose newest checkpoint plays. */
   readonly policyRun?: string | undefined;
   /** Folder of the rollout; new. Default `runs/rollout-<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
@@ -76,11 +76,16 @@ export interface RunningRollout extends RunStreams {
 
 /**
  * Plays episodes and keeps their traces. The handle is there at once, so that its streams miss nothing.
- * @throws {UserError} BAD_CONFIG, UNKNOWN_ENV for options that cannot be; what is found later rejects `done`
+ * @throws {UserError} BAD_ARGUMENT, BAD_CONFIG, UNKNOWN_ENV, UNKNOWN_RUN for invalid options; later errors reject `done`
  */
 export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', tasks, temperature = 1, seed = 1, policyRun } = options;
-  const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
+  const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
+  const given = options.config ?? trained;
+  if (!given)
+    throw new UserError('BAD_ARGUMENT', 'rollout: config is missing; or give policyRun, whose own it then is');
+  // A checkpoint holds the state of its run's schedule, and is refused under another one; `plan` says how long to play.
+  const raw = { stop: { updates: 1 }, ...given, horizon: trained?.horizon ?? { type: 'fixed', rounds: horizon } };
   const checked = checkRunConfig(raw, 'config');
   const config = { ...checked, env: locateEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);

@@ -38,6 +38,7 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
   readonly clock: Clock;
 }
 
+/** Server of worlds that has started. */
 export interface EnvServer extends HttpServer {
   /** Open sessions, of both protocols. */
   readonly sessions: number;

@@ -31,6 +31,7 @@ export interface CheckpointContent {
   readonly state: Json;
 }
 
+/** Loaded checkpoint: its update, tensors and state. */
 export interface LoadedCheckpoint extends CheckpointContent {
   readonly update: number;
   readonly path: string;

@@ -75,7 +75,7 @@ function readCount(text: string | undefined, otherwise: number): number {
   return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
 }
 
-/** Running server of the viewer. */
+/** Viewer that is being served. */
 export interface ViewerServer {
   readonly url: string;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * LIBRARY.md: it lists every export with the first sentence of its docstring, its examples run as they stand, and every
- * value that is exported is in one of them. `LONGPLAY_RECORD=1` writes the list anew.
+ * LIBRARY.md: its list has every export with signature and first sentence, its examples run as they stand, and the
+ * package exports few values. `LONGPLAY_RECORD=1` writes the list anew.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -11,22 +11,36 @@ import { afterAll, expect, it } from 'vitest';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
+/** Values (functions, classes, constants) that the package may export, `longplay/testing` included. */
+const MAX_VALUES = 90;
+
+/** Characters of a signature on the page; a longer one is cut. */
+const MAX_SIGNATURE = 180;
+
+const run = promisify(execFile);
 const root = fileURLToPath(packageRoot);
 const path = join(root, 'LIBRARY.md');
 const page = readFileSync(path, 'utf8');
-const examples = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code!);
+/** Examples of the page; a block with a file name is a file that others import, or a test file. */
+const examples = [...page.matchAll(/^```js(?: (\S+))?\n([\s\S]*?)^```/gm)].map(([, file, code]) => ({
+  file,
+  code: code!,
+}));
 const project = temporaryFolder('library-page');
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 interface Exported {
   readonly name: string;
   readonly isValue: boolean;
+  readonly signature: string;
   readonly summary: string;
 }
 
-const REEXPORT = /export (type )?(?:\*(?: as (\w+))?|\{([^}]*)\}) from '([^']+)';/g;
+const REEXPORT = /^export (type )?(?:\*|\{([^}]*)\}) from '([^']+)';/gm;
+/** Exported declaration with its docstring. Interfaces and classes end with a brace, others with the last semicolon. */
 const DECLARED =
-  /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?export (?:declare )?(interface|type|class|function|const) (\w+)/g;
+  /(?:^\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?^export (?:declare )?(?:(interface|class) (\w+)([\s\S]*?^\})|(type|function|const) (\w+)([\s\S]*?;)(?=\n(?:\/\*|\w)|\n*$(?![\s\S])))/gm;
+const MEMBER = /^ {4}(?:(?:static|readonly) )*((?:get )?[\w$]+)(\??)(?:<[^(:]*>)?(\(?)/gm;
 
 /** First sentence of a docstring: of its first paragraph, before tags and lists. */
 function firstSentence(comment: string): string {
@@ -38,77 +52,99 @@ function firstSentence(comment: string): string {
     .join(' ')
     .split(' @')[0]!
     .trim();
-  return (/^.*?(?<!e\.g|i\.e)[.;](?= |$)/.exec(text)?.[0] ?? text).replace(/[;:]$/, '.');
+  return (/^.*?(?<!e\.g|i\.e|\bDr)[.;](?= |$)/.exec(text)?.[0] ?? text).replace(/[;:]$/, '.');
 }
 
-/** Declarations of a built module's types, by name; overloads count once. */
-function declared(file: string): Map<string, Exported> {
+/** Signature of a declaration on one line; an interface or a class is shown by the names of its members. */
+function signatureOf(kind: string, name: string, body: string): string {
+  const code = body.replace(/\/\*[\s\S]*?\*\//g, '');
+  let rest = code
+    .replace(/\s+/g, ' ')
+    .replace(/;$/, '')
+    .replace(/^ = \| /, ' = ')
+    .trimEnd();
+  if (kind === 'interface' || kind === 'class') {
+    const members = [...code.matchAll(MEMBER)].map(([, own, optional, call]) =>
+      own!.startsWith('get ') ? own!.slice(4) : `${own}${optional}${call && '()'}`,
+    );
+    const shown = [...new Set(members)].filter((own) => !/^(private|constructor)\b/.test(own));
+    rest = `${rest.slice(0, rest.indexOf(' {'))}${shown.length > 0 ? ` { ${shown.join(', ')} }` : ''}`;
+  } else if (rest.length > MAX_SIGNATURE) rest = `${rest.slice(0, rest.lastIndexOf(' ', MAX_SIGNATURE))} …`;
+  return `${kind === 'class' ? 'class ' : ''}${name}${rest}`;
+}
+
+/** Declarations of a built module, by name; overloads count once. @param as name under which one is exported */
+function declared(file: string, as: Readonly<Record<string, string>> = {}): Map<string, Exported> {
   const all = new Map<string, Exported>();
-  for (const [, comment = '', kind, name] of readFileSync(file, 'utf8').matchAll(DECLARED)) {
-    const summary = firstSentence(comment);
+  for (const [, comment = '', ...parts] of readFileSync(file, 'utf8').matchAll(DECLARED)) {
+    const [kind, own, body] = parts[0] === undefined ? parts.slice(3) : parts;
+    if (all.has(own!)) continue;
+    const name = as[own!] ?? own!;
     const isValue = kind !== 'interface' && kind !== 'type';
-    if (!all.has(name!)) all.set(name!, { name: name!, isValue, summary });
+    all.set(own!, { name, isValue, signature: signatureOf(kind!, name, body!), summary: firstSentence(comment) });
   }
   return all;
 }
 
 /** Declaration of a name that a module exports, its own or one that it passes on. */
-function declarationOf(file: string, name: string): Exported | undefined {
-  const own = declared(file).get(name);
-  if (own) return own;
-  for (const [, , , list, from] of readFileSync(file, 'utf8').matchAll(REEXPORT)) {
-    if (!new RegExp(`\\b${name}\\b`).test(list ?? '')) continue;
-    return declarationOf(join(dirname(file), from!.replace(/\.[jt]s$/, '.d.ts')), name);
+function declarationOf(file: string, own: string, name: string): Exported {
+  const found = declared(file, { [own]: name }).get(own);
+  if (found) return found;
+  for (const [, , list, from] of readFileSync(file, 'utf8').matchAll(REEXPORT)) {
+    if (new RegExp(`\\b${own}\\b`).test(list ?? ''))
+      return declarationOf(join(dirname(file), typesOf(from!)), own, name);
   }
-  return undefined;
+  throw new Error(`${file}: no declaration of ${own}`);
 }
 
-/** Source of a built module, whose head its types lack. */
-function sourceOf(types: string): string {
-  return types.replace(join(root, 'dist/'), root).replace(/\.d\.ts$/, '.ts');
+function typesOf(specifier: string): string {
+  return specifier.replace(/\.[jt]s$/, '.d.ts');
 }
 
-/** Exports of a module of re-exports, in alphabetical order. */
+/** Exports of a built module of re-exports, in alphabetical order. */
 function exportsOf(built: string): Exported[] {
   const all: Exported[] = [];
   const file = join(root, built);
-  for (const [, , namespace, list, from] of readFileSync(file, 'utf8').matchAll(REEXPORT)) {
-    const target = join(dirname(file), from!.replace(/\.[jt]s$/, '.d.ts'));
-    const known = declared(target);
-    if (namespace) {
-      const head = /^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(readFileSync(sourceOf(target), 'utf8'))![1]!;
-      all.push({ name: namespace, isValue: true, summary: firstSentence(head) });
-    } else if (list === undefined) all.push(...known.values());
-    else
-      for (const item of list.split(',').map((one) => one.replace(/\btype\b/, '').trim())) {
-        if (item === '') continue;
-        const [own, name = own] = item.split(/ as /);
-        all.push({ ...(declarationOf(target, own!) ?? { isValue: false, summary: '' }), name: name! });
-      }
+  for (const [, typesOnly, list, from] of readFileSync(file, 'utf8').matchAll(REEXPORT)) {
+    const target = join(dirname(file), typesOf(from!));
+    if (list === undefined) {
+      for (const one of declared(target).values()) if (!(typesOnly && one.isValue)) all.push(one);
+      continue;
+    }
+    for (const item of list.split(',')) {
+      const [, asType, own, name = own] = /^\s*(type )?(\w+)(?: as (\w+))?\s*$/.exec(item) ?? [];
+      if (own === undefined) continue;
+      const one = declarationOf(target, own, name!);
+      all.push({ ...one, isValue: one.isValue && !typesOnly && !asType });
+    }
   }
   return all.sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
 }
 
-function tableOf(title: string, all: readonly Exported[]): string {
+function listOf(title: string, all: readonly Exported[]): string {
   const rows = (kind: boolean) =>
-    all.filter(({ isValue }) => isValue === kind).map(({ name, summary }) => `- \`${name}\`: ${summary}`);
+    all.filter(({ isValue }) => isValue === kind).map(({ signature, summary }) => `- \`${signature}\`: ${summary}`);
   return [`### ${title}`, '', ...rows(true), '', 'Types:', '', ...rows(false)].join('\n');
 }
 
 const library = exportsOf('dist/src/index.d.ts');
 const testing = exportsOf('dist/src/testing.d.ts');
 
-it('lists every export, each with what it is', () => {
-  const list = [tableOf('`longplay`', library), tableOf('`longplay/testing`', testing)].join('\n\n');
+it('lists every export with its signature and what it is', () => {
+  const list = [listOf('`longplay`', library), listOf('`longplay/testing`', testing)].join('\n\n');
   const [head, , tail] = page.split(/<!-- \/?exports -->/);
   if (process.env.LONGPLAY_RECORD) writeFileSync(path, `${head}<!-- exports -->\n${list}\n<!-- /exports -->${tail}`);
   else expect(page.split(/<!-- \/?exports -->/)[1]!.trim()).toBe(list);
   expect([...library, ...testing].filter(({ summary }) => summary === '').map(({ name }) => name)).toEqual([]);
 });
 
-it('has every value in an example', () => {
-  const used = new Set(examples.flatMap((code) => code.match(/\b\w+\b/g) ?? []));
-  expect(library.filter(({ name, isValue }) => isValue && !used.has(name)).map(({ name }) => name)).toEqual([]);
+it(`exports at most ${MAX_VALUES} values`, async () => {
+  const names = (all: readonly Exported[]) => all.filter(({ isValue }) => isValue).map(({ name }) => name);
+  const built = await Promise.all(
+    ['index', 'testing'].map(async (name) => Object.keys(await import(join(root, `dist/src/${name}.js`))).sort()),
+  );
+  expect([library, testing].map((all) => names(all).sort())).toEqual(built); // the list leaves none out
+  expect(new Set(built.flat()).size).toBeLessThanOrEqual(MAX_VALUES);
 });
 
 it('has examples that run', { timeout: 300_000 }, async () => {
@@ -118,12 +154,19 @@ it('has examples that run', { timeout: 300_000 }, async () => {
     ['fast-check', join(root, 'node_modules/fast-check')],
   ] as const)
     symlinkSync(target, join(project, 'node_modules', name));
-  for (const [i, code] of examples.entries()) writeFileSync(join(project, `example-${i + 1}.mjs`), code);
-  const main = examples.map((_, i) => `console.log('example ${i + 1}'); await import('./example-${i + 1}.mjs');`);
+  const files = examples.map(({ file }, i) => file ?? `example-${i + 1}.mjs`);
+  for (const [i, { code }] of examples.entries()) writeFileSync(join(project, files[i]!), code);
+  const tests = files.filter((file) => file.endsWith('.test.mjs'));
+  const main = files
+    .filter((file) => !tests.includes(file))
+    .map((file) => `console.log('${file}'); await import('./${file}');`);
   writeFileSync(join(project, 'main.mjs'), `${main.join('\n')}\nconsole.log('all ran');\n`);
-  const { stdout } = await promisify(execFile)(process.execPath, ['main.mjs'], { cwd: project, maxBuffer: 1e8 }).catch(
-    (failed) => ({ stdout: `${failed.stdout}\n${failed.stderr}` }),
-  );
-  expect(stdout).toMatch(/\nall ran\n$/);
-  expect(stdout).toContain('true true '); // laws hold
+  const play = async (args: readonly string[]) =>
+    run(process.execPath, args, { cwd: project, maxBuffer: 1e8 }).then(
+      ({ stdout }) => stdout,
+      (failed) => `${failed.stdout}\n${failed.stderr}`,
+    );
+  expect(await play(['main.mjs'])).toMatch(/\nall ran\n$/);
+  expect(tests).toHaveLength(1);
+  expect(await play(['--test', ...tests])).toMatch(/ pass 2\n[\s\S]* fail 0\n/);
 });

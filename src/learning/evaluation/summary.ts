@@ -11,6 +11,7 @@ export interface TaskOutcome {
   readonly turns: readonly number[];
 }
 
+/** Summary of one sub-task, or of all tasks. */
 export interface LabelSummary {
   readonly label: string;
   readonly tasks: number;
@@ -24,6 +25,7 @@ export interface LabelSummary {
   readonly passAtK: Readonly<Record<string, number>>;
 }
 
+/** Summary of an evaluation: success of all tasks, and of each sub-task. */
 export interface EvaluationSummary {
   readonly name: string;
   readonly horizon: number;

@@ -1,7 +1,7 @@
 /** Usage of a policy behind a server: what was asked and answered, and how well answers could be read. */
 import { excerpt } from '../../http/http-client.ts';
 
-/** Usage since the start. */
+/** Usage of a policy behind a server since the start: requests, tokens, misread answers. */
 export interface RemoteUsage {
   /** Requests that were answered well. */
   readonly requests: number;

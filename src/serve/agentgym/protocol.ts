@@ -154,7 +154,7 @@ export class AgentGymProtocol {
       (answer) => answer,
       (thrown) => {
         const { id } = session;
-        if (!this.sessions.has(session)) return this.#mistaken({ kind: 'unknown-id', path, id, closed: true });
+        if (!this.sessions.has(session)) return this.#answerMistake({ kind: 'unknown-id', path, id, closed: true });
         const reply = this.#world.server.mistake?.({ kind: 'failed', path, message: messageOf(thrown) });
         if (reply) return writeReply(reply);
         const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};
