@@ -17,6 +17,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/learning/README.md': 90,
   'src/serve/README.md': 130,
   'actors/env/README.md': 100,
+  'experiments/results/README.md': 90,
 };
 const MAX_MEDIAN_WORDS = 15;
 const MAX_WORDS = 40;
