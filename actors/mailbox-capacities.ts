@@ -1,5 +1,5 @@
 /** Capacities of the actors' mailboxes. */
-import { mostGroups } from '../src/algo/dynamic-sampling.ts';
+import { maxGroups } from '../src/algo/dynamic-sampling.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { maxClusterGroups, type PATHS, type RunOptions } from './options.ts';
 
@@ -19,7 +19,7 @@ export function capacities(
   groups = rollout.concurrentGroups,
 ): Record<keyof typeof PATHS, number> {
   const episodes = 2 * groups * Math.max(rollout.groupSize, evaluation.episodesPerTask);
-  const delivered = (learner.maxLag + 1) * mostGroups(learner);
+  const delivered = (learner.maxLag + 1) * maxGroups(learner);
   const control = 1024;
   return {
     recorder: RECORDER_BYTES,

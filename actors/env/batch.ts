@@ -262,9 +262,9 @@ function isEvent(event: EnvEvent): boolean {
   if (event.type === 'failed') {
     const { episode, failure } = event;
     const { cause, where, message } = failure;
-    const told =
+    const isDescribed =
       typeof where === 'string' && typeof message === 'string' && where.length + message.length < MAX_MESSAGE;
-    return Number.isInteger(episode) && FAILURE_CAUSES.includes(cause) && told;
+    return Number.isInteger(episode) && FAILURE_CAUSES.includes(cause) && isDescribed;
   }
   const { episode, turn, step, envMs } = event;
   return (

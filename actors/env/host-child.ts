@@ -71,8 +71,8 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
     detached: HAS_GROUPS,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', beacon.fd], // stdout is a program's to read: nothing of an env's
   });
-  const said = foreignSink();
-  child.stdout!.on('data', (chunk: Uint8Array) => said.take(chunk)).on('end', () => said.end());
+  const stdout = foreignSink();
+  child.stdout!.on('data', (chunk: Uint8Array) => stdout.take(chunk)).on('end', () => stdout.end());
   let stderr = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_KEPT);

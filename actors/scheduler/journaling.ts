@@ -30,14 +30,14 @@ export class Journaling {
   #refused = false;
 
   /**
-   * @param of the run's journal; without one every effect comes at once
+   * @param journal the run's journal; without one every effect comes at once
    * @param again has `flush` called in a while
-   * @param say   tells a person, one line
+   * @param notify shows a line to the user
    */
-  constructor(of: SchedulerJournal | undefined, again: () => void, say: (text: string) => void) {
-    this.#journal = of;
+  constructor(journal: SchedulerJournal | undefined, again: () => void, notify: (text: string) => void) {
+    this.#journal = journal;
     this.#again = again;
-    this.#notify = say;
+    this.#notify = notify;
   }
 
   /** True while entries wait for the disk. */

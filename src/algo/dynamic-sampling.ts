@@ -88,7 +88,7 @@ export interface BatchSize {
 }
 
 /** Most groups that one update consumes. */
-export function mostGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
+export function maxGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
   return oversampling * groupsPerUpdate;
 }
 
@@ -104,7 +104,7 @@ export function nextBatch(
   size: BatchSize,
   informative: (group: Group) => boolean,
 ): Group[] | undefined {
-  const most = mostGroups(size);
+  const most = maxGroups(size);
   let found = 0;
   for (const [i, group] of waiting.entries()) {
     if (informative(group)) found++;

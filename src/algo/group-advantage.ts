@@ -20,7 +20,7 @@ import { largestOf } from '../core/extremes.ts';
 export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly std: boolean }): Float64Array {
   const n = scores.length;
   const advantages = new Float64Array(n);
-  if (allEqual(scores)) return advantages;
+  if (isConstant(scores)) return advantages;
   const mean = sum(scores) / n;
   let squares = 0;
   for (let i = 0; i < n; i++) squares += (scores[i]! - mean) ** 2;
@@ -33,7 +33,7 @@ export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly st
  * True when every score is the same finite number, so there is nothing to compare. Compared, not computed: the mean of
  * equal numbers need not equal them in floating point.
  */
-export function allEqual(scores: ArrayLike<number>): boolean {
+export function isConstant(scores: ArrayLike<number>): boolean {
   for (let i = 0; i < scores.length; i++) if (!Number.isFinite(scores[i]!) || scores[i] !== scores[0]) return false;
   return true;
 }

@@ -16,11 +16,11 @@ export const reinforcePlusPlus: Estimator<ReinforcePlusPlusConfig> = {
   ...estimatorDefaults,
   whitens: () => true,
   advantages: (group, { baseline }) =>
-    baseline === 'none' ? group.map(({ returns }) => returns.slice()) : withoutGroupMean(group),
+    baseline === 'none' ? group.map(({ returns }) => returns.slice()) : subtractGroupMean(group),
 };
 
 /** Rewards-to-go less the mean score of the group's members that are trained on. */
-function withoutGroupMean(group: readonly Row[]): Float64Array[] {
+function subtractGroupMean(group: readonly Row[]): Float64Array[] {
   const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
   const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
   return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));

@@ -18,16 +18,16 @@ export interface Interrupt {
 /**
  * Listens for SIGINT and SIGTERM. The second one exits with 128 + its number; so does the first one's deadline, with 1
  * and one line, because a run that cannot end is a failed run.
- * @param say tells a person, one line
+ * @param notify shows a line to the user
  * @param how it will end, in words
  */
-export function onInterrupt(say: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
+export function onInterrupt(notify: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
   const controller = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
   const close = onFirstSignal((signal) => {
-    say(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
+    notify(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
-      say(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
+      notify(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
       process.exit(1);
     }, DRAIN_SECONDS * 1000);
     deadline.unref();
@@ -48,10 +48,10 @@ export function awaitSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Tells the first SIGINT or SIGTERM; the second ends the process with 128 + its number.
+ * Calls `listener` at the first SIGINT or SIGTERM. The second ends the process with 128 + its number.
  * @returns stops listening
  */
-export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => void {
+export function onFirstSignal(listener: (signal: NodeJS.Signals) => void): () => void {
   let expected = true;
   let countedAt = Number.NEGATIVE_INFINITY;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -60,7 +60,7 @@ export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => voi
     if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
     expected = false;
     countedAt = now;
-    tell(signal);
+    listener(signal);
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);

@@ -87,12 +87,12 @@ export function dropRemovedKeys(given: unknown): Cleaned {
     else if (!isDeepStrictEqual(found, was)) {
       mistakes.push(`${path}: this key was removed: ${now} (got ${describeValue(found)})`);
     }
-    raw = without(raw, keys);
+    raw = omitKey(raw, keys);
   }
   if (raw === given) return { raw, mistakes };
   for (const path of EMPTIED) {
     const section = valueAt(raw, path.split('.'));
-    if (isRecord(section) && Object.keys(section).length === 0) raw = without(raw, path.split('.'));
+    if (isRecord(section) && Object.keys(section).length === 0) raw = omitKey(raw, path.split('.'));
   }
   return { raw, mistakes };
 }
@@ -103,10 +103,10 @@ function valueAt(raw: unknown, path: readonly string[]): unknown {
 }
 
 /** Copy of a configuration without the key at a path, which is there. */
-function without(raw: unknown, [key, ...rest]: readonly string[]): unknown {
+function omitKey(raw: unknown, [key, ...rest]: readonly string[]): unknown {
   const { [key!]: inner, ...others } = raw as Record<string, unknown>;
   if (rest.length === 0) return others;
-  return { ...(raw as Record<string, unknown>), [key!]: without(inner, rest) };
+  return { ...(raw as Record<string, unknown>), [key!]: omitKey(inner, rest) };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -199,8 +199,8 @@ export function takeTerminal(): void {
     process.once('exit', () => foreign.end());
     stream.write = ((chunk: string | Uint8Array, encoding?: unknown, done?: unknown) => {
       foreign.take(chunk);
-      const told = typeof encoding === 'function' ? encoding : done;
-      if (typeof told === 'function') process.nextTick(told as () => void);
+      const callback = typeof encoding === 'function' ? encoding : done;
+      if (typeof callback === 'function') process.nextTick(callback as () => void);
       return true;
     }) as typeof stream.write;
   }

@@ -249,15 +249,15 @@ export class ServerPolicy implements Policy {
       masked: false,
     };
     transcript.write(tokens);
-    const { action, ...said } = codec.answer(tokens);
+    const { action, ...rest } = codec.answer(tokens);
     const response: ModelResponse = {
-      ...said,
-      text: said.text ?? action,
+      ...rest,
+      text: rest.text ?? action,
       promptTokens,
       completionTokens: tokens.length,
       ...(turn === 0 && codec.opening ? { opening: codec.opening } : {}),
     };
-    // Servers tell log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
+    // Servers report log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
     // was sampled otherwise is played and not kept for training.
     return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };
   }

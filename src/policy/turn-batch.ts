@@ -160,13 +160,13 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   let read = 0;
   let sampled = 0;
   let changes = 0;
-  let told = 0;
+  let ranked = 0;
   // Sizes first, as above.
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;
     if (decision.kind === 'choice') {
-      told += decision.likeliest?.length ?? 0;
+      ranked += decision.likeliest?.length ?? 0;
       continue;
     }
     sampled += decision.tokens.length;
@@ -175,8 +175,8 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   const tokens = new Int32Array(read + sampled);
   const logprobs = new Float32Array(sampled);
   const versions = new Int32Array(changes);
-  const likeliest = new Int32Array(told);
-  read = sampled = changes = told = 0;
+  const likeliest = new Int32Array(ranked);
+  read = sampled = changes = ranked = 0;
   for (let i = 0; i < turns.length; i++) {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
@@ -199,8 +199,8 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
       numbers[n + 1] = decision.logprob;
       if (decision.likeliest) {
         heads[at + 8] = decision.likeliest.length;
-        likeliest.set(decision.likeliest, told);
-        told += decision.likeliest.length;
+        likeliest.set(decision.likeliest, ranked);
+        ranked += decision.likeliest.length;
       }
     } else {
       heads[at] = decision.masked ? MASKED_TOKENS : TOKENS;
@@ -234,7 +234,7 @@ export function unpackActed(batch: ActedBatch): Acted[] {
   let read = 0;
   let sampled = 0;
   let changes = 0;
-  let told = 0;
+  let ranked = 0;
   for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
     const kind = heads[at]!;
     if (kind === WHOLE) {
@@ -254,7 +254,7 @@ export function unpackActed(batch: ActedBatch): Acted[] {
         value,
         choice: heads[at + 4]!,
         logprob: numbers[n + 1]!,
-        ...(heads[at + 8] === 0 ? {} : { likeliest: likeliest.slice(told, (told += heads[at + 8]!)) }),
+        ...(heads[at + 8] === 0 ? {} : { likeliest: likeliest.slice(ranked, (ranked += heads[at + 8]!)) }),
       };
     } else {
       const length = heads[at + 4]!;

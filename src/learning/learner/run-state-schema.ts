@@ -320,8 +320,8 @@ function findInvalidTokens({ running, delivered }: Scheduler, vocabSize: number)
   for (const { decision } of turns) {
     if (!decision) continue;
     const ids = [...(decision.context ?? []), ...(decision.kind === 'tokens' ? decision.tokens : [])];
-    const odd = ids.find((id) => id >= vocabSize);
-    if (odd !== undefined) return `rollout: token ${odd} of a vocabulary of ${vocabSize}`;
+    const invalid = ids.find((id) => id >= vocabSize);
+    if (invalid !== undefined) return `rollout: token ${invalid} of a vocabulary of ${vocabSize}`;
   }
   return undefined;
 }

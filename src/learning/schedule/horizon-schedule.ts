@@ -268,6 +268,6 @@ function isCount(value: unknown, least: number): boolean {
 /** The config as text, whatever the order of its keys, and whether it says its defaults or leaves them out. */
 function canonical(config: HorizonConfig): string {
   const defaults: Readonly<Record<string, unknown>> = config.type === 'adaptive' ? ADAPTIVE_DEFAULTS : {};
-  const said = Object.entries(config).filter(([key, value]) => value !== defaults[key]);
-  return JSON.stringify(Object.fromEntries(said.sort(([a], [b]) => (a < b ? -1 : 1))));
+  const given = Object.entries(config).filter(([key, value]) => value !== defaults[key]);
+  return JSON.stringify(Object.fromEntries(given.sort(([a], [b]) => (a < b ? -1 : 1))));
 }

@@ -82,14 +82,14 @@ export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
   if (!choice) throw createMalformed(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
-  const said = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
+  const content = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);
   const promptTokenIds = ids(choice.prompt_token_ids ?? root.prompt_token_ids);
   const logprobs = logprobsOf(api, record(choice.logprobs));
   const ours = record(choice.longplay);
   return {
-    ...said,
+    ...content,
     finish: typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop',
     promptTokens: whole(usage.prompt_tokens),
     completionTokens: whole(usage.completion_tokens),
@@ -113,13 +113,13 @@ function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 
   const reasoning = message.reasoning_content ?? message.reasoning;
   const calls = [...(Array.isArray(tools) ? tools.map((one) => record(one)?.function) : []), legacy].flatMap(callOf);
   const parts = typeof content === 'string' ? content : partsText(content);
-  const said = parts ?? (typeof refusal === 'string' ? refusal : undefined);
+  const reply = parts ?? (typeof refusal === 'string' ? refusal : undefined);
   const thought = typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined;
-  if (said === undefined && content !== null && calls.length === 0 && thought === undefined) {
+  if (reply === undefined && content !== null && calls.length === 0 && thought === undefined) {
     throw createMalformed('a message without "content"');
   }
   return {
-    text: thought === undefined ? (said ?? '') : `<think>${thought}</think>\n${said ?? ''}`,
+    text: thought === undefined ? (reply ?? '') : `<think>${thought}</think>\n${reply ?? ''}`,
     ...(thought === undefined ? {} : { reasoning: thought }),
     ...(calls.length > 0 ? { calls } : {}),
   };

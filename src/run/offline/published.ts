@@ -78,9 +78,9 @@ async function follow(
   let observation = session.first.observation;
   let score = 0;
   let missing = 0;
-  for (const [t, { observation: told, action: reply, untrained }] of one.turns.entries()) {
-    if (!agrees(observation, told)) {
-      throw new Error(`observation ${t} was ${excerpt(told)}; the world says ${excerpt(observation)}`);
+  for (const [t, { observation: published, action: reply, untrained }] of one.turns.entries()) {
+    if (!agrees(observation, published)) {
+      throw new Error(`observation ${t} was ${excerpt(published)}; the world answers ${excerpt(observation)}`);
     }
     const actions = [...session.actions()];
     const action = named(reply);

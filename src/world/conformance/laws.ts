@@ -177,20 +177,20 @@ export const laws: readonly Law[] = [
       const action = actionOf(move, staged);
       const answer = await step(staged, action);
       let typed = action;
-      let told = answer;
+      let result = answer;
       if (answer.kind === 'mid' && answer.partial) {
         // A whole action, typed in the middle of another: as good as without the stage.
         typed = rng.pick(listed);
-        told = await step(staged, typed);
+        result = await step(staged, typed);
       }
       const plain = await step(straight, typed);
       if (plain.kind === 'mid' && plain.partial) break; // a stage itself: what it means depends on the one before
       requireThat(
-        isDeepStrictEqual(told, plain),
+        isDeepStrictEqual(result, plain),
         () =>
-          `${quoteText(typed)} is answered with ${formatValue(told)} after the stage ${quoteText(action)}, else with ${formatValue(plain)}`,
+          `${quoteText(typed)} is answered with ${formatValue(result)} after the stage ${quoteText(action)}, else with ${formatValue(plain)}`,
       );
-      if (told.kind === 'terminated') break;
+      if (result.kind === 'terminated') break;
     }
     await close(staged);
     await close(straight);
