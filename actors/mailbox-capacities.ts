@@ -9,8 +9,8 @@ const RECORDER_BYTES = 256 * 2 ** 20;
 /**
  * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: beside as many training
  * groups there are at most `groups` of evaluations, an episode has at most one command, one request or one answer under
- * way (and may be followed by another one while its end is told), and a group is with the learner once (twice around a
- * barrier). The rest is for control messages, and for attempts that failed: each is told, and made again at once.
+ * way (and may be followed by another one while its end is reported), and a group is with the learner once (twice around a
+ * barrier). The rest is for control messages, and for attempts that failed: each is reported, and made again at once.
  *
  * @param groups training groups that are played at once
  */

@@ -66,7 +66,7 @@ function fitToMemory(options: RunOptions, policy: { readonly model: ModelConfig 
 }
 
 /**
- * Starts every actor of a run; training or an evaluation begins when the run is told to.
+ * Starts every actor of a run; training or an evaluation begins when the run is asked to.
  * @throws {UserError} for a configuration, checkpoint, world or server that cannot be used; nothing is then left running
  */
 export async function startRun(given: RunOptions): Promise<Run> {

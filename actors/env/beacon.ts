@@ -46,7 +46,7 @@ export function publishThreadId(shared: Int32Array<SharedArrayBuffer>, id: numbe
   Atomics.store(shared, THREAD, id);
 }
 
-/** Id of the host's thread for the system; 0 until it is told, or where none is known. */
+/** Id of the host's thread for the system; 0 until it is set, or where none is known. */
 export function threadOf(shared: Int32Array<SharedArrayBuffer>): number {
   return Atomics.load(shared, THREAD);
 }

@@ -172,7 +172,7 @@ class Served implements ServedPolicy {
     while (this.#givenUp > 0 && this.healthy) {
       const bytes = this.#givenUp;
       this.#givenUp = 0;
-      // Messages are read in order: the answer says that all before it were.
+      // Messages are read in order: the answer proves that all before it were.
       const read = this.#system.ask<InferenceReport, InferenceCommand>(
         this.#inference,
         (replyTo) => ({ type: 'report', replyTo }),

@@ -1,5 +1,5 @@
 /**
- * Journaling of the scheduler's decisions: an entry is written before what it tells of has any effect outside. While the
+ * Journaling of the scheduler's decisions: an entry is written before its decision has any effect outside. While the
  * disk refuses, effects wait in their order, nothing new starts, and writing is tried again; nothing is lost.
  */
 import { messageOf } from '../../src/core/errors.ts';

@@ -64,7 +64,7 @@ export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
 }
 
 /**
- * True when an update will train on a group, as far as its trajectories tell. What the learner has to measure first
+ * True when an update will train on a group, judged by its trajectories alone. What the learner has to measure first
  * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still
  * be left out, and is then not replaced.
  */
@@ -87,7 +87,7 @@ export interface BatchSize {
   readonly oversampling: number;
 }
 
-/** Most groups that one update consumes. */
+/** Largest number of groups that one update consumes. */
 export function maxGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
   return oversampling * groupsPerUpdate;
 }

@@ -31,7 +31,7 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
   if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+      `${source}: it is empty; give at least the world (longplay envs lists them), the turns of an episode and the end of the run: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
     );
   }
   if (!isRecord(raw))
@@ -130,7 +130,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   refuseExcess(config, source);
   const { stop, learner, rollout } = config;
   if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
-    throw new UserError('BAD_CONFIG', `${source}: stop: say when the run ends: updates, minutes or envSteps`);
+    throw new UserError('BAD_CONFIG', `${source}: stop: expected when the run ends: updates, minutes or envSteps`);
   }
   if (rollout.maxBatch < rollout.groupSize) {
     throw new UserError(

@@ -58,7 +58,7 @@ export class TerminalWriter {
     return this.#stream.isTTY === true;
   }
 
-  /** Columns and rows of the terminal; 80 × 24 where there is none, or one that does not know its size and says 0. */
+  /** Columns and rows of the terminal; 80 × 24 where there is none, or one that does not know its size and reports 0. */
   get columns(): number {
     return this.#stream.columns || 80;
   }

@@ -214,7 +214,7 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
   const { kvHeads } = config;
   const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
   const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
-  // Views, not copies: engines read as many numbers as the shape says from the pool's start.
+  // Views, not copies: engines read as many numbers as the shape gives from the pool's start.
   const feeds: Record<string, HostTensor> = {
     'prompt.mask': f32([G, cache.prompt], cache.promptMask),
     'past.mask': f32([G, cache.members, cache.past], cache.pastMask),

@@ -15,7 +15,7 @@ import { decisionFeeds, keepPast, type Reading } from './decision-feeds.ts';
 import type { GroupState } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 
-/** Prompt tokens that one call reads, at most, where nothing else is said. */
+/** Default of the prompt tokens that one call reads at most. */
 const PROMPT_TOKENS_PER_CALL = 512;
 /** Prompts that are under way at the same time. */
 const PROMPTS = 4;

@@ -3,8 +3,8 @@
  * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
  * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
  *
- * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head says by how much a
- * turn moves it.
+ * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head gives the
+ * step of a turn.
  */
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -27,7 +27,7 @@ export interface RequestBatch {
   readonly whole: readonly ActRequest[];
 }
 
-/** Kind of an item that is an object in `whole`, in both directions; 0, so that a fresh head says so by itself. */
+/** Kind of an item that is an object in `whole`, in both directions; 0, so that a fresh head means it by itself. */
 const WHOLE = 0;
 /** Kind of a first request: no last action. */
 const FIRST = 1;
@@ -139,7 +139,7 @@ export interface ActedBatch {
   readonly logprobs: Float32Array;
   /** Versions of the runs that were sampled under more than one. */
   readonly versions: Int32Array;
-  /** Likeliest actions of the choices that tell them. */
+  /** Likeliest actions of the choices that carry them. */
   readonly likeliest: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];

@@ -15,7 +15,7 @@ export class RecordedResults {
   #written = 0;
 
   /**
-   * @param writer name that no other host of the folder has, a process id and a path, say
+   * @param writer name that no other host of the folder has, e.g. a process id and a path
    * @throws {UserError} for a folder that cannot be made
    */
   constructor(folder: string, writer: string) {

@@ -68,7 +68,7 @@ export async function checkModel(
       return undefined;
     }
   };
-  // Out of the table: without an engine there is nothing to find out, and its error says what to do.
+  // Out of the table: without an engine there is nothing to find out, and its error names what to do.
   const engine = await openEngine(engineOptions);
   try {
     const opened = await measureMs('folder', async () => open(folder, quantize, scratch));

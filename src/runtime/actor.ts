@@ -117,7 +117,7 @@ export type Restart = 'permanent' | 'transient' | 'temporary';
 export interface SpawnOptions {
   /**
    * Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. `weigh` makes the capacity one of
-   * bytes, say, instead of messages: weight of a message, > 0 and the same whenever it is asked; a mailbox below its
+   * another unit than messages, e.g. bytes: weight of a message, > 0 and the same whenever it is asked; a mailbox below its
    * capacity takes one more, whatever that weighs.
    */
   readonly mailbox?: {
@@ -186,7 +186,7 @@ export interface ActorStats {
   readonly oldestMs: number;
   /** Type of the message in hand, or of the oldest one waiting. */
   readonly message: string | undefined;
-  /** Paths of actors it has asked and not heard from. */
+  /** Paths of actors that it has asked and that have not answered. */
   readonly waitingFor: readonly string[];
   /** Milliseconds since a `heartbeat` that its thread has not answered; 0 when there is none, or no thread. */
   readonly silentMs: number;

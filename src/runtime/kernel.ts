@@ -117,7 +117,7 @@ export class Kernel implements SystemPort {
     watchers.add(onDown);
     if (this.thread && this.router.linkTo(path)) this.thread.uplink.post(['watch', path]);
     else if (!this.router.cells.has(path)) {
-      // Gone before the watch began: say so, as OTP's monitor does.
+      // Gone before the watch began: report it, as OTP's monitor does.
       queueMicrotask(() => onDown({ path, reason: { kind: 'normal' }, final: true }));
     }
     return () => watchers.delete(onDown);

@@ -77,7 +77,7 @@ class ThreadExecutor implements Executor, Link {
   readonly #cell: ActorCell;
   readonly #worker: Worker;
   readonly #busy = busyMemory();
-  /** Busy time that the cell was told. */
+  /** Busy time that the cell was given. */
   #reportedMs = 0;
   readonly #outbox: Outbox;
   readonly #window: number;

@@ -65,7 +65,7 @@ interface Manifest {
  * higher numbers belong to a future that the run went back from, and are set aside.
  *
  * A refusal of the disk (full, no permission, gone) comes back as a value: training goes on, the last good checkpoint
- * is untouched, and the caller says so loudly and tries again.
+ * is untouched, and the caller reports it and tries again.
  *
  * @throws {UserError} BAD_ARGUMENT or {ShapeError} for content that cannot be stored: the caller's mistake
  */

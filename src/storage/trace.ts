@@ -28,7 +28,7 @@ export interface TraceTurn extends Turn {
 /** Trace line of an episode: the trajectory, and its purpose: training, or which evaluation. */
 export interface TraceLine extends Trajectory {
   readonly purpose: string;
-  /** Sub-task of the task; absent in traces of programs that do not say. */
+  /** Sub-task of the task; absent in traces of programs that do not name it. */
   readonly label?: string;
   readonly turns: readonly TraceTurn[];
 }
@@ -123,7 +123,7 @@ export function readHeader(line: string, path: string): TraceHeader {
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${JSON.stringify(line.slice(0, 60))}`,
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${JSON.stringify(line.slice(0, 60))}`,
     );
   }
   return header;

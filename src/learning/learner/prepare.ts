@@ -255,7 +255,7 @@ function situationsOf(
 const LARGEST_GAP = 0.2;
 
 function disagreement(nats: number): Breakage {
-  const message = `the server's log-probabilities are off by ${nats.toFixed(3)} nats a token, expected at most ${LARGEST_GAP}: it has another base or adapter, or tells them before its own temperature`;
+  const message = `the server's log-probabilities are off by ${nats.toFixed(3)} nats a token, expected at most ${LARGEST_GAP}: it has another base or adapter, or reports them before its own temperature`;
   return { where: 'measurement', message };
 }
 

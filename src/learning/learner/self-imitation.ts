@@ -50,7 +50,7 @@ const LARGEST_RETURN = 1e6;
 
 /**
  * Surplus of an episode over the critic, (R − V)₊.
- * @param values [D] V where each decision was made; by default what its record says
+ * @param values [D] V where each decision was made; by default those of its record
  */
 export function surplusOf(trajectory: Trajectory, gamma: number, values?: ArrayLike<number>): Surplus {
   const columns = decisionColumns(trajectory, gamma);

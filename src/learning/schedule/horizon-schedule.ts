@@ -148,7 +148,7 @@ export function restore(config: HorizonConfig, saved: unknown): HorizonState {
   if (canonical(state.config) !== canonical(config)) {
     throw new UserError(
       'BAD_CONFIG',
-      `horizon: the run was started with ${canonical(state.config)}, the configuration now says ${canonical(config)}; ` +
+      `horizon: the run was started with ${canonical(state.config)}, the configuration now has ${canonical(config)}; ` +
         'resume with the run’s own configuration or start a new run',
     );
   }
@@ -176,7 +176,7 @@ export function next(state: HorizonState, stats: UpdateStats): HorizonState {
   let successes = 0;
   let truncated = 0;
   for (const part of stats.byHorizon) {
-    if (part.horizon !== here) continue; // episodes of an earlier rung, still arriving: they say nothing of this one
+    if (part.horizon !== here) continue; // episodes of an earlier rung, still arriving: they show nothing of this one
     episodes += part.episodes;
     successes += part.successes;
     truncated += part.truncated;
@@ -265,7 +265,7 @@ function isCount(value: unknown, least: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= least;
 }
 
-/** The config as text, whatever the order of its keys, and whether it says its defaults or leaves them out. */
+/** Configuration as text. The order of its keys and defaults given or left out make no difference. */
 function canonical(config: HorizonConfig): string {
   const defaults: Readonly<Record<string, unknown>> = config.type === 'adaptive' ? ADAPTIVE_DEFAULTS : {};
   const given = Object.entries(config).filter(([key, value]) => value !== defaults[key]);

@@ -22,7 +22,7 @@ export interface ToolCall {
 export interface Completion {
   /** Text that the model wrote, its reasoning in front between `<think>` and `</think>`. */
   readonly text: string;
-  /** Reasoning alone, where the server tells it apart. */
+  /** Reasoning alone, where the server reports it separately. */
   readonly reasoning?: string;
   readonly calls?: readonly ToolCall[];
   /** Reason of the end: `stop`, `length`, … as the server calls it. */

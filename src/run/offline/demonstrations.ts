@@ -11,7 +11,7 @@ import { TraceStore } from '../../storage/trace-store.ts';
 export interface Demonstration {
   /** Origin, for messages. */
   readonly source: string;
-  /** Env id of the world it was played in; absent where the source does not say. */
+  /** Env id of the world it was played in; absent where the source does not name it. */
   readonly world?: string;
   /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
@@ -28,7 +28,7 @@ export interface Demonstration {
 export interface DemonstratedTurn {
   readonly observation: string;
   readonly action: string;
-  /** Actions listed then; absent where the source does not say. */
+  /** Actions listed then; absent where the source does not list them. */
   readonly actions?: readonly string[];
   /** True for context of later turns that is not to be learnt: a reply without loss. */
   readonly untrained?: true;

@@ -1,5 +1,5 @@
 /**
- * Published episodes (AgentTraj) played again in their world. The files hold what was said and done but no lists of
+ * Published episodes (AgentTraj) played again in their world. The files hold the messages but no lists of
  * actions; played again they have both, in the words that the configured world uses.
  */
 import type { PublishedEpisode, PublishedEpisodes } from '../../core/agentgym.ts';

@@ -2,7 +2,7 @@
  * Codec of a language model: episodes as conversations under the model's own chat template and byte-pair tokens.
  *
  * The first prompt is rendered and tokenised whole. After that an episode only grows: sampled ids stay as they were
- * sampled, and between them goes the template's joint with what the world said. Where that cannot be (a template that
+ * sampled, and between them goes the template's joint with the observation. Where that cannot be (a template that
  * renders earlier turns otherwise once there are later ones, a context that is full) the conversation is rendered anew.
  *
  * Text of a world or a model never becomes a control token: its special tokens are spelt out.
@@ -58,7 +58,7 @@ export function openChatCodec(reading: ChatCodecSpec): ChatCodec {
   return new ChatCodec({ ...reading, tokenizer, template });
 }
 
-/** Breaks special tokens in foreign text, so that a rendering can be told apart; taken out again before encoding. */
+/** Breaks special tokens in foreign text, so that it differs from the rendering; taken out again before encoding. */
 const BREAK = '\ue000';
 
 /** Spellings kept; worlds list the same actions over and over. */

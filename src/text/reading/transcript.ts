@@ -49,7 +49,7 @@ export interface Transcript {
   readonly tokens: readonly number[];
   /** Action texts listed so far, in order of first appearance. */
   readonly table: readonly string[];
-  /** Name of the situation that the view's memory tells of (`Track.situation`); absent where it names none. */
+  /** Name of the situation that the view's memory is in (`Track.situation`); absent where it names none. */
   readonly situation?: string | undefined;
   /** Text that the policy reads of a listed action now; usually the action itself. */
   candidate(action: string): string;

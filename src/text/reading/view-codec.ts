@@ -153,7 +153,7 @@ class AppendTranscript extends ViewTranscript {
     this.prompt = promptOf(this.first);
   }
 
-  /** Text of a turn. A stage is read as its own text: the world has not moved, so its words would say nothing new. */
+  /** Text of a turn. A stage is read as its own text: the world has not moved, so its words would add nothing. */
   protected take(turn: SeenTurn): void {
     const text = turn.partial ? turn.action : this.#view.turn(turn, this.state);
     for (const id of this.tokenizer.encode(text)) this.tokens.push(id);
