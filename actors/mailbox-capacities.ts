@@ -7,10 +7,11 @@ import { maxClusterGroups, type PATHS, type RunOptions } from './options.ts';
 const RECORDER_BYTES = 256 * 2 ** 20;
 
 /**
- * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: beside as many training
- * groups there are at most `groups` of evaluations, an episode has at most one command, one request or one answer under
- * way (and may be followed by another one while its end is reported), and a group is with the learner once (twice around a
- * barrier). The rest is for control messages, and for attempts that failed: each is reported, and made again at once.
+ * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them. Beside the training groups
+ * there are at most as many (`groups`) of evaluations. An episode has at most one command, one request or one answer
+ * under way, and may be followed by another one while its end is reported. A group is with the learner once (twice
+ * around a barrier). The rest is for control messages, and for attempts that failed: each is reported, and made again
+ * at once.
  *
  * @param groups training groups that are played at once
  */

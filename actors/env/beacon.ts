@@ -1,6 +1,6 @@
 /**
- * Beacon of a host: shows which episode's code runs at this moment, readable from outside without the host's help, so
- * that the culprit can be named when a host spins or dies. Shared memory for a thread, a file's page for a process.
+ * Beacon of a host: the episode whose code runs at this moment. It is readable from outside without the host's help, so
+ * the culprit can be named when a host spins or dies. Shared memory for a thread, a file's page for a process.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Dispatch of commands to hosts: with the others of one turn of the event loop, or, while it is unknown whose code ends a
- * slot's hosts, one at a time, so that the next end has one suspect.
+ * Dispatch of commands to hosts, together with the others of one turn of the event loop. While it is unknown whose code
+ * ends a slot's hosts, commands go one at a time, so that the next end has one suspect.
  */
 import type { Host } from './hosts.ts';
 import type { EnvCommand, Open, Step } from './protocol.ts';

@@ -1,7 +1,7 @@
 /**
- * Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. Processes that a world
- * starts there are children of the whole run: they end with their host where `process-tree.ts` recognises them, and when
- * the run exits; those of a run that is killed stay.
+ * Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. Processes that a
+ * world starts there are children of the whole run. They end with their host where `process-tree.ts` recognises them,
+ * and when the run exits. Those of a run that is killed stay.
  */
 import { randomUUID } from 'node:crypto';
 import { MessageChannel } from 'node:worker_threads';

@@ -1,6 +1,6 @@
 /**
- * Serves a trained policy turn by turn: the batching inference actor in a thread of its own, and beside it an actor
- * that gets its replies and settles the promises of waiting requests.
+ * Serves a trained policy turn by turn. The batching inference actor has a thread of its own; an actor beside it gets
+ * its replies and settles the promises of waiting requests.
  *
  * Admission is by bytes: a turn for which there is no room is refused at once, so neither mailbox can hold more. A turn
  * that was given up keeps its room until the policy's thread has read that it was.

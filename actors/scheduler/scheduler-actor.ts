@@ -1,6 +1,6 @@
 /**
  * Scheduler actor: decides what is played and keeps the accounts. It starts as many training groups as admission allows
- * (maxLag), under the horizon of its schedule and with tasks of its sampler, hands finished ones to the learner,
+ * (maxLag), under the horizon of its schedule and with tasks of its sampler. It hands finished ones to the learner,
  * evaluates, ends training when the stop condition holds, and gives checkpoints the state of the run. After every
  * update each launched episode is accounted for. The rollouts play; a result counts only if its group is outstanding.
  *

@@ -65,7 +65,7 @@ export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
 
 /**
  * True when an update will train on a group, judged by its trajectories alone. What the learner has to measure first
- * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still
+ * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative. One of them may still
  * be left out, and is then not replaced.
  */
 export function isInformative(group: Group, filtering: Filtering): boolean {

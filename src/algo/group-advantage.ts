@@ -39,12 +39,11 @@ export function isConstant(scores: ArrayLike<number>): boolean {
 }
 
 /**
- * Compares rewards-to-go at the same decision number (the turn number, where every turn is decided): row t holds Gₜ
- * of every trajectory, 0 for those that have ended (what is still to come for them is nothing), and is passed to
- * `compare`.
+ * Compares rewards-to-go at the same decision number (the turn number, where every turn is decided). Row t holds Gₜ of
+ * every trajectory, 0 for those that have ended, since nothing is still to come for them; it is passed to `compare`.
  *
  * This is the turn-level form of every group-relative estimator here. Differs from DeepSeekMath's process supervision
- * (§4.1.3), which normalises single step rewards over the group and sums them up: there each turn without a reward
+ * (§4.1.3), which normalises single step rewards over the group and sums them up. There each turn without a reward
  * costs mean/std, so long episodes are punished for being long.
  *
  * @param returns n arrays [Tᵢ] of rewards-to-go

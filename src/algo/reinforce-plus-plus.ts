@@ -33,9 +33,9 @@ function subtractGroupMean(group: readonly Row[]): Float64Array[] {
  *   Aₜ = Gₜ − b·γ^(T−1−t)      b = mean of the group's scores, undiscounted, over its members that are trained on
  *
  * That is how the authors' implementation goes (OpenRLHF: rewards of a group less their mean, then discounted returns).
- * With γ = 1 it is Gₜ − b; with the outcome as the only reward and γ = 1 it is the paper's and verl's R − b for every
- * decision, and verl's takes no γ at all. Differs from OpenRLHF, which knows no rewards before the outcome and adds
- * KL penalties after the mean: here the score is everything the trajectory was rewarded with.
+ * With γ = 1 it is Gₜ − b. With the outcome as the only reward as well, it is the paper's and verl's R − b for every
+ * decision; verl's takes no γ at all. Differs from OpenRLHF, which knows no rewards before the outcome and adds KL
+ * penalties after the mean: here the score is everything the trajectory was rewarded with.
  *
  * @param rewards   [D]
  * @param discounts [D]
@@ -57,8 +57,8 @@ export function returnsWithoutBaseline(
 }
 
 /**
- * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1, so
- * that no single task's statistics decide, as they do in group normalisation.
+ * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1. So no
+ * single task's statistics decide, as they do in group normalisation.
  *
  *   Aₜ ← (Aₜ − mean) / (std + 1e-8)      over the trained decisions of every trajectory in the batch
  *

@@ -3,8 +3,9 @@
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 const DRAIN_SECONDS = 60;
 /**
- * Milliseconds within which signals are one and the same: npm and npx pass the Ctrl-C on to their child that the terminal
- * has sent to all of them (1 to 20 ms apart; the child is this process where npm's shell is bash, which gives up its place).
+ * Milliseconds within which signals are one and the same. The terminal sends a Ctrl-C to all processes, and npm and npx
+ * pass it on to their child as well, 1 to 20 ms later. The child is this process where npm's shell is bash, which gives
+ * up its place.
  */
 const SAME_MS = 500;
 

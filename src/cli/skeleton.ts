@@ -1,7 +1,7 @@
 /**
- * Skeleton of the world that `longplay new-env` writes: small, whole, and right. It has everything a world can have
- * (options, a task table, listed actions, an oracle, a view for the local policy, a prompt for language models) and
- * keeps the laws, so that an author who changes it step by step sees at once which step broke one.
+ * Skeleton of the world that `longplay new-env` writes: small, whole, and right. It has everything a world can have:
+ * options, a task table, listed actions, an oracle, a view for the local policy, a prompt for language models. It keeps
+ * the laws, so an author who changes it step by step sees at once which step broke one.
  */
 
 /** Files by their name within the new folder. @param name `^[a-z][a-z0-9-]*$` */

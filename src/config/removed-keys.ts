@@ -1,6 +1,7 @@
 /**
- * Keys that configurations had once: what to do in place of each. Runs keep the configuration that they were made with, so a
- * removed key at its former default is dropped silently; at any other value it is refused, and nothing means something else.
+ * Keys that configurations had once: what to do in place of each. Runs keep the configuration that they were made with,
+ * so a removed key at its former default is dropped silently. At any other value it is refused, and nothing means
+ * something else.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describeValue } from './describe-value.ts';

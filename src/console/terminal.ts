@@ -182,7 +182,7 @@ export function divertForeign(show: (line: string) => void): () => void {
 }
 
 /**
- * A sink for what something else writes (an environment in a process of its own): whole lines of it go to stderr, never
+ * Sink for what something else writes (an environment in a process of its own). Whole lines of it go to stderr, never
  * to stdout, where a program may be reading.
  */
 export function foreignSink(): { take(chunk: string | Uint8Array): void; end(): void } {

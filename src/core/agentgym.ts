@@ -123,8 +123,8 @@ export interface AgentGymServer {
   /** Field that names the environment in requests. */
   readonly idField: 'id' | 'env_idx';
   /**
-   * The way bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or pydantic 2 (both are
-   * refused), or `none`, where a missing field is a bare 500.
+   * The way bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or over pydantic 2
+   * (both are refused). With `none` a missing field is a bare 500.
    */
   readonly validation: 'pydantic1' | 'pydantic2' | 'none';
   readonly routes: readonly AgentGymRoute[];
@@ -161,8 +161,8 @@ export interface AgentGymStepped {
 
 /**
  * Client side of a world behind an AgentGym server. A function that cannot read an answer returns undefined (the
- * framework quotes the answer) or throws an Error with what the server reported; both fail the episode and are
- * never a reward. `{"error": …}` has been refused before.
+ * framework quotes the answer) or throws an Error with what the server reported. Both fail the episode and are never a
+ * reward. `{"error": …}` has been refused before.
  */
 export interface AgentGymClient {
   /** Field that names the environment in requests, and in the answer of `/create` (a bare number there is read too). */

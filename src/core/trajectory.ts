@@ -45,8 +45,8 @@ export interface TokensDecision extends DecisionBase {
   /** True when sampling was masked to a trie of the turn's `actions`. */
   readonly masked: boolean;
   /**
-   * [2·R] versions of the tokens where an update came in the middle of the run: R pairs of a version and how many tokens
-   * in a row it sampled, in order, T in all. Absent where all are of `version`.
+   * [2·R] versions of the tokens where an update came in the middle of the run, as R pairs in order. A pair is a
+   * version and the number of tokens in a row that it sampled, T in all. Absent where all are of `version`.
    */
   readonly versions?: Int32Array;
 }

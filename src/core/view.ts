@@ -37,7 +37,7 @@ export interface Track<S> {
   reduce(state: S, turn: SeenTurn): S;
   /**
    * Name of the situation that the memory is in, equal where the episode stands at the same point whatever way led
-   * there: GiGPO compares the decisions of a group that were taken in one. The last observation without it.
+   * there. GiGPO compares the decisions of a group that were taken in one. The last observation without it.
    */
   situation?(state: S): string;
 }

@@ -1,6 +1,6 @@
 /**
- * Decisions from a call's scores: a whole action, or the next token of a run. A draw depends on the episode's seed and the
- * turn alone, never on the batch or the time at which it is made, so that runs repeat and policies can be compared.
+ * Decisions from a call's scores: a whole action, or the next token of a run. A draw depends on the episode's seed and
+ * the turn alone, never on the batch or the time of it. So runs repeat, and policies can be compared.
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';

@@ -4,9 +4,9 @@
  * A request names the newest adapter that is loaded when it is sent (`served-adapters.ts`); within a turn the version never changes,
  * between turns of an episode it may.
  *
- * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was released
- * meanwhile, or forgotten and opened anew under the same number: it counts only while its member is the same object and has
- * not been asked again.
+ * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was
+ * released meanwhile, or forgotten and opened anew under the same number. It counts only while its member is the same
+ * object and has not been asked again.
  */
 
 import type { ParamSet } from '../compute/model/parameters.ts';

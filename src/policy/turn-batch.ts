@@ -1,7 +1,7 @@
 /**
- * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
- * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
- * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
+ * Turns and their answers in columns, for the same reason as the batches of the env hosts. A thread's message pays for
+ * every object and every array in it; a batch has hundreds of turns, a run thousands of batches. Rare parts (a history,
+ * a rendered prompt, a language model's answer) stay objects.
  *
  * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head gives the
  * step of a turn.

@@ -1,6 +1,6 @@
 /**
- * Recorded results of a live retriever, kept in a folder with a file for each query, so that an episode can be played
- * again: the first answer to a query is the answer from then on, for all hosts that share the folder.
+ * Recorded results of a live retriever, in a folder with a file for each query, so that an episode can be played again.
+ * The first answer to a query is the answer from then on, for all hosts that share the folder.
  */
 import { createHash } from 'node:crypto';
 import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';

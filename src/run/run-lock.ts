@@ -98,8 +98,8 @@ function refusable<T>(write: () => T): T {
 }
 
 /**
- * Replaces a stale mark by ours. Two processes may find the same one stale: the file is first renamed to a name of our
- * own, and a process that took another's fresh mark puts it back and is refused.
+ * Replaces a stale mark by ours. Two processes may find the same one stale, so the file is first renamed to a name of
+ * our own. A process that took another's fresh mark puts it back and is refused.
  */
 function replaceStale(path: string, stale: string | undefined, mine: Mark): void {
   const aside = `${path}.${process.pid}`;

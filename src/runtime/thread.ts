@@ -1,6 +1,6 @@
 /**
- * Threads: actors in worker threads. The mailbox of such an actor stands in the main thread and at most a window of
- * messages is under way, so capacity and overflow hold, and messages that an incarnation had not begun are not lost
+ * Threads: actors in worker threads. The mailbox of such an actor stands in the main thread, and at most a window of
+ * messages is under way. So capacity and overflow hold, and messages that an incarnation had not begun are not lost
  * with it. Threads form a star: whatever one sends to another passes through the main thread.
  */
 import { existsSync } from 'node:fs';

@@ -199,8 +199,8 @@ type Plain = Record<string, unknown>;
 
 /**
  * Plain form of a turn: typed arrays as plain ones, milliseconds to the microsecond, which is the resolution of clocks.
- * Built by hand, a copy that is written over: a replacer is called for every number and takes seventy times as long, taking
- * the turn apart and putting it together again fifteen times.
+ * Built by hand, as a copy that is written over. A replacer, which is called for every number, takes seventy times as
+ * long; taking the turn apart and putting it together again takes fifteen times as long.
  */
 function plainTurn(turn: Turn): object {
   const { decision, stages } = turn;

@@ -1,9 +1,9 @@
 import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
- * Configuration of the decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions,
- * grouped-query attention, SwiGLU), so that public checkpoints of that family fit, plus options that the local policy
- * needs and that are off for public checkpoints.
+ * Configuration of the decoder-only transformer. Its block is that of the Qwen2 family (RMSNorm, rotary positions,
+ * grouped-query attention, SwiGLU), so public checkpoints of that family fit. Options that only the local policy needs
+ * are off for those.
  */
 export interface ModelConfig {
   readonly vocabSize: number;

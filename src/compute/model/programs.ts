@@ -91,9 +91,9 @@ export function chooseGraph(config: ModelConfig): Graph {
 }
 
 /**
- * Reads whole windows, nothing cached, and scores the candidates of each: what {@link prefillGraph}, {@link actionsGraph}
- * and {@link chooseGraph} do for a view that is rendered anew every turn, in one call and without carrying keys and
- * values back and forth. Outputs `scores` [G, D, C] (unmasked) and, with a value head, `values` [G·D].
+ * Reads whole windows, nothing cached, and scores the candidates of each, for a view that is rendered anew every turn.
+ * It does what {@link prefillGraph}, {@link actionsGraph} and {@link chooseGraph} do, in one call and without carrying
+ * keys and values back and forth. Outputs `scores` [G, D, C] (unmasked) and, with a value head, `values` [G·D].
  */
 export function windowGraph(config: ModelConfig): Graph {
   checkModelConfig(config);

@@ -249,8 +249,9 @@ function situationsOf(
 }
 
 /**
- * Nats per token that another engine's log-probabilities may be off on average, of decisions under the learner's present
- * weights. 16-bit servers are off by some hundredths; this is another model, another adapter or a temperature.
+ * Nats per token that another engine's log-probabilities may be off on average, of decisions under the learner's
+ * present weights. Servers in 16-bit precision are off by some hundredths. More means another model, another adapter or
+ * a temperature.
  */
 const LARGEST_GAP = 0.2;
 

@@ -1,6 +1,6 @@
 /**
  * Schema of the state that a run's checkpoint keeps beside its tensors. Hashes prove that the bytes are those that were
- * written; this proves that they are the state of a run: a checkpoint that fails it is passed over like a damaged one.
+ * written; this proves that they are the state of a run. A checkpoint that fails it is passed over like a damaged one.
  *
  * It holds for the plain JSON of `RunState` (run-state.ts). Its `rollout` part is the scheduler's
  * (`SchedulerState`), `horizon` the schedule's; both are `null` where weights were trained without a run (sft, dpo).

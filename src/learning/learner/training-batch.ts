@@ -2,7 +2,7 @@
  * Training batches: trajectories → the training program's inputs. Pure.
  *
  * A trajectory is read again through the codec, as the policy read it. Each stretch of it under one prompt becomes a
- * member of a group: members of a rollout group that share their prompt (`Prompt.shared`) follow it together, a prompt
+ * member of a group. Members of a rollout group that share their prompt (`Prompt.shared`) follow it together; a prompt
  * that was rendered anew is a group of its own with one member. The token ids are the recorded ones.
  */
 

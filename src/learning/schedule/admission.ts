@@ -1,6 +1,6 @@
 /**
- * Admission: how many groups may start now, so that hardly any is too old when the learner reaches it; and the hard
- * check that none that is too old is ever trained on.
+ * Admission: the number of groups that may start now, so that hardly any is too old when the learner reaches it. Beside
+ * it stands a hard check: none that is too old is ever trained on.
  *
  * Lag is the learner's version at the moment of training minus the version that produced a decision. The pace alone
  * keeps lag ≤ maxLag as long as groups are consumed in the order in which they were started. Groups finish in another

@@ -20,8 +20,8 @@ export interface FixedHorizon {
 /**
  * ScalingInter-RL: step k uses `rounds[min(floor((k − 1) / steps_scaling_inter), last)]`.
  *
- * Differs from the original's code on resume alone: its scheduler compares the step count again after a load and
- * then runs one phase ahead (at a phase boundary) or one step behind.
+ * Differs from the original's code on resume alone. Its scheduler compares the step count again after a load; it then
+ * runs one phase ahead (at a phase boundary) or one step behind.
  */
 export interface StepwiseHorizon {
   readonly type: 'scaling_inter_stepwise';
@@ -57,9 +57,9 @@ export interface LinearHorizon {
  * - *collapse*: success x̄ < `collapse` · (the rung's best) where that best was at least `minGain`; down one rung
  *   after `patience` such updates in a row.
  *
- * Hysteresis: the two thresholds lie apart, both moves need `patience`, and once a rung had to be left downwards the
- * one below is left upwards only when success is back at `recover` · (its own earlier best). A rung entered from
- * below is judged against the success it was entered with.
+ * Hysteresis: the two thresholds lie apart, and both moves need `patience`. Once a rung had to be left downwards, the
+ * one below is left upwards only when success is back at `recover` · (its own earlier best). A rung entered from below
+ * is judged against the success it was entered with.
  */
 export interface AdaptiveHorizon {
   readonly type: 'adaptive';

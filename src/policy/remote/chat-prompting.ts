@@ -138,8 +138,8 @@ export class ChatPrompting implements Prompting {
 }
 
 /**
- * The action of an answer: of the one tool that it called, else of its text, else of its reasoning, where a server counts
- * the whole answer as that and the form has marks by which an action is found in it.
+ * Reads the action of an answer: of the one tool that it called, else of its text, else of its reasoning. The last is
+ * for servers that count the whole answer as reasoning, and for forms that mark an action.
  */
 function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning, calls }: Completion): Parsed {
   const called = calls?.length === 1 ? actionOfCall(world, calls[0]!.name, calls[0]!.args) : undefined;

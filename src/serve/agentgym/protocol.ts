@@ -2,8 +2,8 @@
  * AgentGym's HTTP protocol, as a world's dialect describes it (`src/core/agentgym.ts`): routes, sessions, order, and
  * the errors of the frameworks that the originals run on.
  *
- * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503, so
- * that no trainer takes either for a score of 0.
+ * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503.
+ * So no trainer takes either for a score of 0.
  */
 import type {
   AgentGymFields,

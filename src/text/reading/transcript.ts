@@ -4,7 +4,7 @@
  *
  * A transcript is a prompt and the tokens after it; the last token is the position that decides. While an episode only
  * grows, `tokens` grows and a KV cache stays valid. Where its text is rendered anew (a window view every turn, a chat
- * whose context is full), `prompt` becomes a new object and `tokens` begin anew: nothing cached before it holds.
+ * whose context is full), `prompt` becomes a new object and `tokens` begin anew. Nothing cached before it holds.
  */
 import type { Decision } from '../../core/trajectory.ts';
 

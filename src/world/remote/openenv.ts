@@ -5,7 +5,7 @@
  * Observation  the server's text field, else compact JSON (`openenv-schema.ts`).
  * Action       the text itself where the server's action has one text field; else one JSON object, which the server
  *              validates. A text that is no object, or that the server's validation refuses, costs a turn with reward 0
- *              and is answered in words: it is the policy's mistake, and the world has not moved.
+ *              and is answered in words. It is the policy's mistake, and the world has not moved.
  * Reward       the server's; `true` is 1, `false` and `null` (no reward for this action) are 0.
  * Terminates   when the server reports `done`. OpenEnv has no field for success: a positive last reward counts as one.
  * Tasks        OpenEnv has no task list: task n is `reset` with seed n, of `tasks` (1,000) the last tenth is held out.
