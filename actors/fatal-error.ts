@@ -15,7 +15,7 @@ function crashOf(path: string, error: Error): Error {
 }
 
 /** Fatal error: rejects with the error that ends the run for good. */
-export function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
+export function awaitFatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
   const fatal = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {

@@ -65,7 +65,7 @@ export class OpenAIClient {
   async models(deadlineMs: number): Promise<readonly ServedModel[]> {
     const answer = await this.#http.send('GET', 'models', undefined, deadlineMs);
     const { data } = (parseAnswer(answer.body) ?? {}) as { data?: unknown };
-    if (!Array.isArray(data)) throw createMalformed('a list of models without "data"');
+    if (!Array.isArray(data)) throw createMalformedError('a list of models without "data"');
     return data.filter((one): one is ServedModel => typeof (one as ServedModel | null)?.id === 'string');
   }
 
@@ -81,7 +81,7 @@ export class OpenAIClient {
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
-  if (!choice) throw createMalformed(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
+  if (!choice) throw createMalformedError(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
   const content = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);
@@ -102,13 +102,13 @@ export function readCompletion(api: Api, answer: unknown): Completion {
 
 function completionText(choice: Record<string, unknown>): string {
   if (typeof choice.text === 'string') return choice.text;
-  throw createMalformed('a completion without "text"');
+  throw createMalformedError('a completion without "text"');
 }
 
 /** A chat answer in the shapes that servers give it: a text, parts, calls of tools, reasoning beside it, or a refusal. */
 function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 'reasoning' | 'calls'> {
   const message = record(choice.message);
-  if (!message) throw createMalformed('a chat completion without "message"');
+  if (!message) throw createMalformedError('a chat completion without "message"');
   const { content, refusal, tool_calls: tools, function_call: legacy } = message;
   const reasoning = message.reasoning_content ?? message.reasoning;
   const calls = [...(Array.isArray(tools) ? tools.map((one) => record(one)?.function) : []), legacy].flatMap(callOf);
@@ -116,7 +116,7 @@ function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 
   const reply = parts ?? (typeof refusal === 'string' ? refusal : undefined);
   const thought = typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined;
   if (reply === undefined && content !== null && calls.length === 0 && thought === undefined) {
-    throw createMalformed('a message without "content"');
+    throw createMalformedError('a message without "content"');
   }
   return {
     text: thought === undefined ? (reply ?? '') : `<think>${thought}</think>\n${reply ?? ''}`,
@@ -153,7 +153,7 @@ function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Fl
         : undefined;
   if (!Array.isArray(list) || !list.every((value) => typeof value === 'number')) return undefined;
   const values = Float32Array.from(list); // JSON's 1e999 is infinite, and so is -1e300 in single precision
-  if (!values.every(Number.isFinite)) throw createMalformed('a log-probability that is not finite');
+  if (!values.every(Number.isFinite)) throw createMalformedError('a log-probability that is not finite');
   return values;
 }
 
@@ -172,6 +172,6 @@ function record(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-function createMalformed(message: string): RemoteError {
+function createMalformedError(message: string): RemoteError {
   return new RemoteError('malformed', message);
 }

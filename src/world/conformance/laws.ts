@@ -54,7 +54,7 @@ export interface Law {
   readonly scripted: boolean;
   /** True for a law that plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
   readonly repeats: boolean;
-  /** Checks the law: rejects, saying what was seen, when it is broken. */
+  /** Checks the law: rejects with what was seen when it is broken. */
   readonly holds: (one: Case) => Promise<void>;
 }
 

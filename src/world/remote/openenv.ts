@@ -460,12 +460,12 @@ function requireNoError(message: unknown): void {
 function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, turn: number): Answer {
   requireNoError(message);
   const read = answerSchema.safeParse(message);
-  if (!read.success) throw createMalformed(message);
+  if (!read.success) throw createMalformedError(message);
   const { observation, reward, done } = read.data.data;
   const common = { observation: readObservation(observation, fields), reward: Number(reward ?? 0), isDone: done };
   if (!isLongplay) return { ...common, isSolved: common.reward > 0, isPartial: false, actions: [] };
   const own = longplaySchema.safeParse(observation);
-  if (!own.success || (done && own.data.success === null)) throw createMalformed(message);
+  if (!own.success || (done && own.data.success === null)) throw createMalformedError(message);
   if (own.data.turn !== turn) {
     throw new RemoteError('mismatch', `expected the answer of turn ${turn}, got that of turn ${own.data.turn}`);
   }
@@ -473,7 +473,7 @@ function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, tur
   return { ...common, isSolved: success === true, isPartial: metadata.longplay.partial, actions };
 }
 
-function createMalformed(message: unknown): RemoteError {
+function createMalformedError(message: unknown): RemoteError {
   return new RemoteError('malformed', `not an observation: ${excerpt(JSON.stringify(message) ?? 'nothing', 120)}`);
 }
 
