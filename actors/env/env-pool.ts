@@ -2,7 +2,7 @@
  * Env pool, the main thread's side of the environments: owns the hosts, sends them commands in batches, watches them,
  * ends and replaces those that misbehave, and restores the bystander episodes.
  *
- * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
+ * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`. Every
  * other one is opened again on the new host and its actions are repeated, so the only visible effect is latency. An
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`. In a
  * world whose actions must not be repeated (`Env.replay: 'never'`) an episode that has taken one is `lost` instead.
@@ -45,7 +45,7 @@ export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' |
   readonly envs: readonly EnvSpec[];
   /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
   readonly threads: number;
-  /** Factory of the hosts in place of what `isolation` says: a test's own. */
+  /** Factory of the hosts in place of that of `isolation`; for tests. */
   readonly hosts?: HostFactory | undefined;
   /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
   readonly maxRestarts?: number | undefined;

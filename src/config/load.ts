@@ -1,7 +1,7 @@
 /** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
 
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
+import { filtersGroups, maxGroups } from '../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../algo/estimators.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
@@ -31,7 +31,7 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
   if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+      `${source}: it is empty; give at least the world (longplay envs lists them), the turns of an episode and the end of the run: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
     );
   }
   if (!isRecord(raw))
@@ -130,7 +130,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   refuseExcess(config, source);
   const { stop, learner, rollout } = config;
   if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
-    throw new UserError('BAD_CONFIG', `${source}: stop: say when the run ends: updates, minutes or envSteps`);
+    throw new UserError('BAD_CONFIG', `${source}: stop: expected when the run ends: updates, minutes or envSteps`);
   }
   if (rollout.maxBatch < rollout.groupSize) {
     throw new UserError(
@@ -179,7 +179,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
     );
   }
-  if (mostGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
+  if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory)`,
@@ -196,7 +196,7 @@ function fillKindDefaults(raw: unknown): unknown {
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
   const { isServed } = POLICY_KINDS[named];
-  const measured = (given: unknown) =>
+  const fillOffPolicy = (given: unknown) =>
     isServed && (given === undefined || (isRecord(given) && given.type === undefined))
       ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
       : {};
@@ -204,7 +204,7 @@ function fillKindDefaults(raw: unknown): unknown {
     ...raw,
     policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
-      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...measured(learner?.offPolicy) } }
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...fillOffPolicy(learner?.offPolicy) } }
       : {}),
   };
 }
@@ -222,7 +222,7 @@ function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConf
   };
   const { groupSize, concurrentGroups } = rollout;
   refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
-  const waiting = (learner.maxLag + 1) * mostGroups(learner) * groupSize;
+  const waiting = (learner.maxLag + 1) * maxGroups(learner) * groupSize;
   refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
   const evaluated = concurrentGroups * evaluation.episodesPerTask;
   refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');

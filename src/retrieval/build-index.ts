@@ -244,13 +244,13 @@ class Job {
     put('rowStart', rowStart);
     const [passages, impacts] = [place('passages', 4 * pairs), place('impacts', 4 * pairs)];
     let done = 0;
-    let told = 0;
+    let reported = 0;
     const dictionary = mergePairs(this.#segments, lengths, this.#settings, (rows, shares) => {
       passages.write(rows);
       impacts.write(shares);
       done += rows.length;
-      if (done - told < 1 << 20) return;
-      told = done;
+      if (done - reported < 1 << 20) return;
+      reported = done;
       this.#report('merging', done, pairs, this.#passages);
     });
     sections.passages = passages.finish();
@@ -295,8 +295,8 @@ class Job {
     fsyncSync(this.#rows);
     const file = join(this.#folder, `segment-${String(this.#segments.length).padStart(5, '0')}`);
     const { rowBytes, idHashes } = draft.tables();
-    const told = { rowBytes, idHashes, corpusBytes: this.#rowsEnd, corpusSha256: this.#hash.copy().digest('hex') };
-    writeSegment(file, draft.builder.finish(), told);
+    const head = { rowBytes, idHashes, corpusBytes: this.#rowsEnd, corpusSha256: this.#hash.copy().digest('hex') };
+    writeSegment(file, draft.builder.finish(), head);
     syncFolder(this.#folder);
     this.#segments.push(new SegmentFile(file));
   }

@@ -2,7 +2,7 @@
  * Codec of a language model: episodes as conversations under the model's own chat template and byte-pair tokens.
  *
  * The first prompt is rendered and tokenised whole. After that an episode only grows: sampled ids stay as they were
- * sampled, and between them goes the template's joint with what the world said. Where that cannot be (a template that
+ * sampled, and between them goes the template's joint with the observation. Where that cannot be (a template that
  * renders earlier turns otherwise once there are later ones, a context that is full) the conversation is rendered anew.
  *
  * Text of a world or a model never becomes a control token: its special tokens are spelt out.
@@ -58,7 +58,7 @@ export function openChatCodec(reading: ChatCodecSpec): ChatCodec {
   return new ChatCodec({ ...reading, tokenizer, template });
 }
 
-/** Breaks special tokens in foreign text, so that a rendering can be told apart; taken out again before encoding. */
+/** Breaks special tokens in foreign text, so that it differs from the rendering; taken out again before encoding. */
 const BREAK = '\ue000';
 
 /** Spellings kept; worlds list the same actions over and over. */
@@ -128,8 +128,8 @@ export class ChatCodec implements Codec {
   }
 
   openMessages(messages: readonly Message[]): Transcript {
-    const said = messages.map(({ role, content }) => ({ role, content: this.#breakControlTokens(content) }));
-    const rendered = this.#options.template.render(said, { addGenerationPrompt: true });
+    const escaped = messages.map(({ role, content }) => ({ role, content: this.#breakControlTokens(content) }));
+    const rendered = this.#options.template.render(escaped, { addGenerationPrompt: true });
     return new ChatTranscript(this, undefined, this.#encode(rendered));
   }
 
@@ -185,7 +185,7 @@ export class ChatCodec implements Codec {
     return before === undefined ? undefined : this.#encode(before + this.#breakControlTokens(question) + after);
   }
 
-  tell(observed: Observed, table: readonly string[], error: string | undefined): string {
+  formatQuestion(observed: Observed, table: readonly string[], error: string | undefined): string {
     const actions = Array.from(observed.actions, (index) => table[index]!);
     return renderObservation(observed.observation, error, this.#options.listActions ? actions : undefined);
   }
@@ -231,7 +231,7 @@ class ChatTranscript implements Transcript {
       return;
     }
     for (const text of first.newActions) this.table.push(text);
-    this.#questions.push(codec.tell(first, this.table, undefined));
+    this.#questions.push(codec.formatQuestion(first, this.table, undefined));
     this.#begin(codec.render(this.#questions, []), true);
   }
 
@@ -265,14 +265,14 @@ class ChatTranscript implements Transcript {
     this.#run = [];
     for (const text of observed.newActions) this.table.push(text);
     // An answer that was not sampled here (of a demonstration, or lost in a restart) is its action.
-    const said = run.length > 0 ? this.#codec.answer(run) : undefined;
-    const answer = said?.text ?? this.#codec.decode(this.#codec.spell(action));
+    const sampled = run.length > 0 ? this.#codec.answer(run) : undefined;
+    const answer = sampled?.text ?? this.#codec.decode(this.#codec.spell(action));
     if (run.length === 0) {
       const spelt = [...this.#codec.spell(action), this.#codec.end];
       this.#read(spelt);
     }
     this.#answers.push(answer);
-    this.#questions.push(this.#codec.tell(observed, this.table, said?.formatError));
+    this.#questions.push(this.#codec.formatQuestion(observed, this.table, sampled?.formatError));
     const joint = this.#codec.joint(this.#questions.at(-1)!);
     if (joint) {
       // An answer that was cut off is ended for it; that end is given, not sampled.
