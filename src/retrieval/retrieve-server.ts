@@ -15,11 +15,12 @@ import type { Hit, Retriever } from './retriever.ts';
 
 export type { HttpAnswer, HttpHandler, HttpRequest } from '../http/app.ts';
 
+/** Largest number of passages of a query: a request cannot make the server sort a whole corpus. */
+const MAX_TOPK = 1000;
+
 export interface RetrieveServerOptions {
   /** Passages of a query where the request names no number. Default 3. */
   readonly topk?: number;
-  /** Most passages of a query. Default 1000. */
-  readonly maxTopk?: number;
   /** Fidelity. Default `corrected`. */
   readonly fidelity?: 'corrected' | 'original';
 }
@@ -40,14 +41,14 @@ interface RetrieveRequest {
 
 /** Handler that answers requests from a retriever. */
 export function retrieveHandler(retriever: Retriever, options: RetrieveServerOptions = {}): HttpHandler {
-  const { topk: fallback = 3, maxTopk = 1000, fidelity = 'corrected' } = options;
+  const { topk: fallback = 3, fidelity = 'corrected' } = options;
   return (request) => {
     if (request.path !== '/retrieve') return json({ detail: 'Not Found' }, 404);
     if (request.method !== 'POST') return json({ detail: 'Method Not Allowed' }, 405);
     const read = readRequest(request);
     if (Array.isArray(read)) return json({ detail: read }, 422);
     const { queries, topk, scores } = read as RetrieveRequest;
-    const k = Math.min(maxTopk, topk || fallback);
+    const k = Math.min(MAX_TOPK, topk || fallback);
     if (k < 1) return createInternalError();
     const found = queries.map((query) => retriever.search(query, k));
     const answer = (lists: readonly (readonly Hit[])[]): HttpAnswer => {

@@ -69,6 +69,13 @@ it.each(['textcraft', 'babyai', 'sciworld'])(
   },
 );
 
+it('a world that is named by its server’s URL gives the same traces', async () => {
+  const url = await serve('textcraft');
+  const here = await play('here', { id: 'textcraft' }, []);
+  const there = await play('there', { id: `openenv+${url}/openenv/textcraft` }, []);
+  expect(there).toEqual(here);
+});
+
 /** A model that follows the recipe of task 0, then looks. */
 const answers = ['get 1 acacia logs', 'craft 4 acacia planks using 1 acacia logs'];
 async function model({ path, body }: Exchange): Promise<{ status: number; json: unknown }> {
