@@ -34,7 +34,7 @@ export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, con
 /**
  * Checks that workers can play for a run.
  * @param model of its policy; undefined where it has none of its own
- * @throws {UserError} BAD_CONFIG saying what they cannot play, and what to do
+ * @throws {UserError} BAD_CONFIG naming what they cannot play, and what to do
  */
 export function checkClusterRun(
   { config, mode, chaos, cluster }: Pick<RunOptions, 'config' | 'mode' | 'chaos' | 'cluster'>,

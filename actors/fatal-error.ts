@@ -3,11 +3,11 @@ import { LongplayError } from '../src/core/errors.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import type { EnvPool } from './env/env-pool.ts';
 
-/** Error of an actor's crash, naming the actor; what was thrown on purpose says itself what a person has to know. */
+/** Error of an actor's crash, naming the actor; an error thrown on purpose stays as it is. */
 function crashOf(path: string, error: Error): Error {
   if (error instanceof LongplayError) return error;
   const message = `${path} crashed: ${error.message}`;
-  // The system's errors carry their code and call, which are told apart from bugs by them.
+  // The code and call of a system's error are kept: they distinguish it from a bug.
   const { name, stack = '' } = error;
   const named = Object.assign(new Error(message, { cause: error }), error, { name });
   named.stack = stack.replace(error.message, () => message);
@@ -15,7 +15,7 @@ function crashOf(path: string, error: Error): Error {
 }
 
 /** Fatal error: rejects with the error that ends the run for good. */
-export function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
+export function awaitFatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
   const fatal = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {

@@ -116,7 +116,7 @@ export function createRun(
     stop() {
       endWatchdog();
       stopped ??= (async () => {
-        // Everything told to the recorder is written before anything ends; after a fatal error it may be gone.
+        // Everything sent to the recorder is written before anything ends; after a fatal error it may be gone.
         await system
           .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
             deadlineMs: FLUSH_MS,
@@ -136,7 +136,7 @@ export function createRun(
 /** Milliseconds between an actor's end and the report of why it ended the run. */
 const CAUSE_MS = 1000;
 
-/** Cause of an ask's failure: the asker hears first that the actor ended; the error that ended the run says more. */
+/** Cause of an ask's failure: the asker first learns that the actor ended; the error that ended the run gives the reason. */
 async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
   let timer: NodeJS.Timeout | undefined;
   const soon = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
 /** Capacities of the actors' mailboxes. */
-import { mostGroups } from '../src/algo/dynamic-sampling.ts';
+import { maxGroups } from '../src/algo/dynamic-sampling.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { maxClusterGroups, type PATHS, type RunOptions } from './options.ts';
 
@@ -7,10 +7,11 @@ import { maxClusterGroups, type PATHS, type RunOptions } from './options.ts';
 const RECORDER_BYTES = 256 * 2 ** 20;
 
 /**
- * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: beside as many training
- * groups there are at most `groups` of evaluations, an episode has at most one command, one request or one answer under
- * way (and may be followed by another one while its end is told), and a group is with the learner once (twice around a
- * barrier). The rest is for control messages, and for attempts that failed: each is told, and made again at once.
+ * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them. Beside the training groups
+ * there are at most as many (`groups`) of evaluations. An episode has at most one command, one request or one answer
+ * under way, and may be followed by another one while its end is reported. A group is with the learner once (twice
+ * around a barrier). The rest is for control messages, and for attempts that failed: each is reported, and made again
+ * at once.
  *
  * @param groups training groups that are played at once
  */
@@ -19,7 +20,7 @@ export function capacities(
   groups = rollout.concurrentGroups,
 ): Record<keyof typeof PATHS, number> {
   const episodes = 2 * groups * Math.max(rollout.groupSize, evaluation.episodesPerTask);
-  const delivered = (learner.maxLag + 1) * mostGroups(learner);
+  const delivered = (learner.maxLag + 1) * maxGroups(learner);
   const control = 1024;
   return {
     recorder: RECORDER_BYTES,

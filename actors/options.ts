@@ -1,6 +1,6 @@
 /** Options of a run, as every actor's `init.ts` reads them, and the addresses of its actors. */
 import type { Subject } from 'rxjs';
-import { mostGroups } from '../src/algo/dynamic-sampling.ts';
+import { maxGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
 import type { ClusterMonitor } from '../src/cluster/cluster-monitor.ts';
@@ -143,5 +143,5 @@ export function engineOptions(
 
 /** Counts the groups that a cluster may play at once: the lag bounds them, and no machine's memory. */
 export function maxClusterGroups({ rollout, learner }: RunConfig): number {
-  return Math.max(rollout.concurrentGroups, (learner.maxLag + 1) * mostGroups(learner));
+  return Math.max(rollout.concurrentGroups, (learner.maxLag + 1) * maxGroups(learner));
 }

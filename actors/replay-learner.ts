@@ -61,7 +61,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
   const made = new Map<number, string | undefined>();
   const system = createSystem({ mode: 'async', seed: config.seed });
   try {
-    // Stand-ins for the actors that a learner tells of its updates.
+    // Stand-ins for the actors that a learner reports its updates to.
     await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: createListener(made) }));
     await system.spawn<InferenceCommand>('inference', () => ({ handlers: SILENT }));
     const init = learnerInit(as, policy);

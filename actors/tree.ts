@@ -30,7 +30,7 @@ import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
-import { fatalError } from './fatal-error.ts';
+import { awaitFatalError } from './fatal-error.ts';
 import { createRun, type Run } from './handle.ts';
 import { inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
@@ -66,7 +66,7 @@ function fitToMemory(options: RunOptions, policy: { readonly model: ModelConfig 
 }
 
 /**
- * Starts every actor of a run; training or an evaluation begins when the run is told to.
+ * Starts every actor of a run; training or an evaluation begins when the run is asked to.
  * @throws {UserError} for a configuration, checkpoint, world or server that cannot be used; nothing is then left running
  */
 export async function startRun(given: RunOptions): Promise<Run> {
@@ -114,7 +114,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const countReplaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
-    const fatal = fatalError(pool, system);
+    const fatal = awaitFatalError(pool, system);
     const checkpoints = ({ ok, update }: { ok: boolean; update: number }) => chaos?.checkpoint(update, ok);
     const resumedFrom = learn ? policy?.saved?.params.version : undefined;
     const recorded = { ...recorderInit(options, env, metrics$, countReplaced, checkpoints), resumedFrom };

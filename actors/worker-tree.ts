@@ -21,7 +21,7 @@ import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
-import { fatalError } from './fatal-error.ts';
+import { awaitFatalError } from './fatal-error.ts';
 import { followerInference, inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
@@ -84,7 +84,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     onEnded = resolve;
   });
   try {
-    const fatal = fatalError(pool, system);
+    const fatal = awaitFatalError(pool, system);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record: undefined, replay: undefined }, most.envs);
     const played = rolloutInit(as, codec.id, true, undefined);
     const { worker } = CLUSTER_PATHS;

@@ -8,7 +8,7 @@ import type { Captured, Played, Progressed } from '../scheduler/protocol.ts';
 
 /**
  * Tickets actor: takes the rollouts' messages in their place. It sends some groups to the rollouts here and the others to
- * workers, and reports both alike. The scheduler cannot tell who plays.
+ * workers, and reports both alike. The scheduler cannot distinguish them.
  */
 export type TicketsCommand =
   | Play

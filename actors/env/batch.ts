@@ -1,5 +1,5 @@
 /**
- * Batches in columns: a message costs about 15 µs however little it holds, and an object inside it about 2 µs, so a
+ * Batches in columns. A message costs about 15 µs however little it holds, and an object inside it about 2 µs. So a
  * step of 1 µs must not be an object of its own. Numbers go in typed arrays, texts in one array each. A few steps go as
  * one plain array instead: cloning a typed array costs as much as the rest of a small message.
  */
@@ -262,9 +262,9 @@ function isEvent(event: EnvEvent): boolean {
   if (event.type === 'failed') {
     const { episode, failure } = event;
     const { cause, where, message } = failure;
-    const told =
+    const isDescribed =
       typeof where === 'string' && typeof message === 'string' && where.length + message.length < MAX_MESSAGE;
-    return Number.isInteger(episode) && FAILURE_CAUSES.includes(cause) && told;
+    return Number.isInteger(episode) && FAILURE_CAUSES.includes(cause) && isDescribed;
   }
   const { episode, turn, step, envMs } = event;
   return (

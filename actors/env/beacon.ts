@@ -1,6 +1,6 @@
 /**
- * Beacon of a host: shows which episode's code runs at this moment, readable from outside without the host's help, so
- * that the culprit can be named when a host spins or dies. Shared memory for a thread, a file's page for a process.
+ * Beacon of a host: the episode whose code runs at this moment. It is readable from outside without the host's help, so
+ * the culprit can be named when a host spins or dies. Shared memory for a thread, a file's page for a process.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,7 +46,7 @@ export function publishThreadId(shared: Int32Array<SharedArrayBuffer>, id: numbe
   Atomics.store(shared, THREAD, id);
 }
 
-/** Id of the host's thread for the system; 0 until it is told, or where none is known. */
+/** Id of the host's thread for the system; 0 until it is set, or where none is known. */
 export function threadOf(shared: Int32Array<SharedArrayBuffer>): number {
   return Atomics.load(shared, THREAD);
 }

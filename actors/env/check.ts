@@ -37,7 +37,7 @@ export function boundsOf(env: Env): StepBounds {
   return { minReward, maxReward, maxObservationChars };
 }
 
-/** Bounds that the env states; undefined where it states none, which is told when it is opened. */
+/** Bounds that the env states; undefined where it states none, which is reported when it is opened. */
 export function readStatedBounds(env: Env): StepBounds | undefined {
   try {
     return boundsOf(env);
@@ -152,7 +152,7 @@ export function isWithin({ step, actions, newActions }: Observed, listed: number
 export function failureOf(thrown: unknown): readonly [cause: FailureCause, message: string] {
   try {
     if (thrown instanceof BrokenContract) return [thrown.failureCause, messageOf(thrown)];
-  } catch {} // a proxy need not tell its prototype
+  } catch {} // a proxy need not reveal its prototype
   return ['threw', messageOf(thrown)];
 }
 

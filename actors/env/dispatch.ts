@@ -1,6 +1,6 @@
 /**
- * Dispatch of commands to hosts: with the others of one turn of the event loop, or, while it is unknown whose code ends a
- * slot's hosts, one at a time, so that the next end has one suspect.
+ * Dispatch of commands to hosts, together with the others of one turn of the event loop. While it is unknown whose code
+ * ends a slot's hosts, commands go one at a time, so that the next end has one suspect.
  */
 import type { Host } from './hosts.ts';
 import type { EnvCommand, Open, Step } from './protocol.ts';
@@ -44,8 +44,8 @@ export class Dispatch {
     slot.outbox.push(command);
     if (this.#flushing || !slot.host) return;
     this.#flushing = true;
-    // In a thread's case not a microtask: what other code of this turn tells should go along. Where few are under way
-    // each leaves at once instead, so that the host works on one while the next is being told.
+    // To a thread not in a microtask: what other code of this turn sends should go along. Where few are under way
+    // each leaves at once instead, so that the host works on one while the next is being sent.
     if (!this.#inline && this.#asked > FEW_ASKED) setImmediate(() => this.#flush());
     else queueMicrotask(() => this.#flush());
   }
@@ -86,7 +86,7 @@ export class Dispatch {
   }
 
   /**
-   * The command on trial was answered: when the host has outlived it, the next one may come. A host that does not say so, or
+   * The command on trial was answered: when the host has outlived it, the next one may come. A host that does not answer, or
    * that holds too much memory by now, is judged with this trial at one of the next looks.
    */
   async #awaitSurvival(slot: Slot, host: Host | undefined): Promise<void> {

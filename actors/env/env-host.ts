@@ -58,7 +58,7 @@ export interface EnvFacts {
 /**
  * Runs a host until `stop` is called. An error that an env lets float (a timer that throws, a promise that is not
  * awaited) fails the episode whose call started it, and the host goes on.
- * @param die ends the host for an error that cannot be told to be any episode's
+ * @param die ends the host for an error that cannot be attributed to an episode
  */
 export async function runHost(
   task: HostTask,
@@ -96,7 +96,7 @@ export async function runHost(
   const watch = watchCallbacks(running, beacon);
   if (task.watchful) watch.enable();
   const loaded = startWorlds(task.envs, task.where, envs);
-  loaded.catch(() => {}); // told through `ready`
+  loaded.catch(() => {}); // reported through `ready`
   await new Promise<void>((stop) => {
     const api: HostControl = {
       ready: () => loaded.then(({ facts }) => facts),
@@ -183,7 +183,7 @@ export async function startWorlds(
     }
     return { facts, dispose };
   } catch (thrown) {
-    await dispose().catch(() => {}); // the first mistake is the one to tell
+    await dispose().catch(() => {}); // the first mistake is the one to report
     throw thrown;
   }
 }

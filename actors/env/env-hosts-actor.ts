@@ -44,7 +44,7 @@ export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOpt
 }
 
 /** Collects the hosts' answers of one tick. */
-function collectTick(tell: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
+function collectTick(send: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
   let batch: EnvEvent[] = [];
   return (event: EnvEvent): void => {
     if (batch.push(event) > 1) return;
@@ -54,7 +54,7 @@ function collectTick(tell: (events: readonly EnvEvent[]) => void, record: OrderR
       record?.recordAnswered(
         events.map((one) => (one.type === 'failed' ? { episode: one.episode, failure: one.failure } : one.episode)),
       );
-      tell(events);
+      send(events);
     });
   };
 }

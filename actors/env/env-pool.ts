@@ -2,7 +2,7 @@
  * Env pool, the main thread's side of the environments: keeps the open episodes, sends their commands to the hosts, checks
  * the answers, and restores the bystander episodes of a host that was replaced (host-supervisor.ts).
  *
- * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
+ * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`. Every
  * other one is opened again on the new host and its actions are repeated, so the only visible effect is latency. An
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`. In a
  * world whose actions must not be repeated (`Env.replay: 'never'`) an episode that has taken one is `lost` instead.

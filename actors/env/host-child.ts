@@ -1,5 +1,5 @@
 /**
- * Child process that is a host: how it is started, what it says over its channel, its beacon, its memory and its end.
+ * Child process that is a host: how it is started, its channel, its beacon, its memory and its end.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -17,7 +17,7 @@ import { CHANNEL_FD, MAX_MESSAGE_BYTES, ports, UNCAUGHT } from './process-channe
 import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
 import { ProcessorWait, readThread } from './processor-wait.ts';
 
-/** Milliseconds after the end of a host's channel in which it exits by itself, and says why. */
+/** Milliseconds after the end of a host's channel in which it exits by itself and writes why. */
 const EXIT_MS = 1000;
 /** Milliseconds after a host's exit in which its last words may come; a process that got away can hold its pipes open. */
 const LAST_WORDS_MS = 500;
@@ -35,7 +35,7 @@ export interface ChildEnd {
   /** Exit code; null where a signal ended it. */
   readonly code: number | null;
   readonly signal: string | null;
-  /** Line of its stderr that tells of memory that was exhausted. */
+  /** Line of its stderr about memory that was exhausted. */
   readonly memory?: string | undefined;
 }
 
@@ -43,10 +43,10 @@ export interface ChildEnd {
 export interface HostChild {
   /** Bytes of its channel. */
   readonly channel: Duplex;
-  /** Resolves once it has ended and everything it said was read. */
+  /** Resolves once it has ended and all its output was read. */
   readonly ended: Promise<ChildEnd>;
   beacon(): BeaconReading;
-  /** Bytes of memory beyond its limit, where the system can tell. */
+  /** Bytes of memory beyond its limit, where the system reports it. */
   overweight(): number;
   /** Milliseconds in which its main thread was ready to run and had no processor. @param now milliseconds */
   measureWaitMs(now: number): number;
@@ -71,8 +71,8 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
     detached: HAS_GROUPS,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', beacon.fd], // stdout is a program's to read: nothing of an env's
   });
-  const said = foreignSink();
-  child.stdout!.on('data', (chunk: Uint8Array) => said.take(chunk)).on('end', () => said.end());
+  const stdout = foreignSink();
+  child.stdout!.on('data', (chunk: Uint8Array) => stdout.take(chunk)).on('end', () => stdout.end());
   let stderr = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_KEPT);
@@ -95,7 +95,7 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
 
 function endOfChild(child: ChildProcess, mark: string, lastWords: () => string): Promise<ChildEnd> {
   return new Promise((resolve) => {
-    child.on('error', () => {}); // a process that cannot be started or told: its exit says the rest
+    child.on('error', () => {}); // a process that cannot be started or written to: its exit gives the reason
     child.once('exit', () => {
       endProcessTree(child.pid!, mark); // before `close`, which waits for all that hold its stderr
       setTimeout(() => {
@@ -118,7 +118,7 @@ export function residenceOf(child: HostChild): { readonly residence: Residence; 
     maxBytes: MAX_MESSAGE_BYTES,
     onEnd(malformed) {
       garbled = malformed;
-      // One that closed its channel hears nothing any more.
+      // One that closed its channel receives nothing any more.
       setTimeout(() => child.kill(), malformed ? 0 : EXIT_MS).unref();
     },
   });
@@ -146,7 +146,7 @@ function endOf({ code, signal, memory }: ChildEnd, uncaught: string | undefined)
   return { cause: 'exited', message: how };
 }
 
-/** Bytes in memory, where the system tells (Linux); 0 elsewhere. */
+/** Bytes in memory, where the system reports them (Linux); 0 elsewhere. */
 function residentBytes(pid: number | undefined): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;

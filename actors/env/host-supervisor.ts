@@ -43,7 +43,7 @@ export interface HostSettings extends Pick<RunConfig['rollout'], 'isolation' | '
   readonly envs: readonly EnvSpec[];
   /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
   readonly threads: number;
-  /** Factory of the hosts in place of what `isolation` says: a test's own. */
+  /** Factory of the hosts in place of that of `isolation`; for tests. */
   readonly hosts?: HostFactory | undefined;
   /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
   readonly maxRestarts?: number | undefined;

@@ -1,7 +1,7 @@
 /**
- * Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. Processes that a world
- * starts there are children of the whole run: they end with their host where `process-tree.ts` can tell them, and when
- * the run exits; those of a run that is killed stay.
+ * Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. Processes that a
+ * world starts there are children of the whole run. They end with their host where `process-tree.ts` recognises them,
+ * and when the run exits. Those of a run that is killed stay.
  */
 import { randomUUID } from 'node:crypto';
 import { MessageChannel } from 'node:worker_threads';
@@ -43,7 +43,7 @@ export class HostThreads implements HostFactory {
       minThreads: threads,
       maxThreads: threads,
       concurrentTasksPerWorker: 1,
-      atomics: 'disabled', // else a thread whose task waits for messages sleeps in Atomics.wait and never hears them
+      atomics: 'disabled', // else a thread whose task waits for messages sleeps in Atomics.wait and never receives them
       resourceLimits,
       env: { ...variables },
     });

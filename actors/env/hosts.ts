@@ -32,9 +32,9 @@ export interface Host {
   kill(): void;
   /** Closes its sessions and ends. */
   close(): Promise<void>;
-  /** Bytes of memory beyond its limit, where the system can tell. */
+  /** Bytes of memory beyond its limit, where the system reports it. */
   overweight?(): number;
-  /** Milliseconds in which it was ready to run and the machine let others run, where the system can tell. @param now milliseconds */
+  /** Milliseconds in which it was ready to run and the machine let others run, where the system reports it. @param now milliseconds */
   measureWaitMs?(now: number): number;
 }
 
@@ -194,11 +194,11 @@ class ResidentHost implements Host {
   }
 }
 
-/** Copies what a host tells of its worlds. @throws {LongplayError} ENV_BROKEN for anything else */
+/** Copies the facts about its worlds that a host sends. @throws {LongplayError} ENV_BROKEN for anything else */
 function readFacts(facts: readonly EnvFacts[]): readonly EnvFacts[] {
   const read = Array.isArray(facts) ? facts.map(readFact) : [undefined];
   if (read.every((one) => one !== undefined)) return read;
-  throw new LongplayError('ENV_BROKEN', 'it tells no facts about its worlds');
+  throw new LongplayError('ENV_BROKEN', 'it sent no facts about its worlds');
 }
 
 function readFact({ id, replay, bounds }: EnvFacts): EnvFacts | undefined {

@@ -1,6 +1,6 @@
 /**
  * A thread of a host process that ends it once the process that started it is gone: a host whose environment spins
- * never hears that its channel was closed.
+ * never notices that its channel was closed.
  */
 import { workerData } from 'node:worker_threads';
 import { endProcessTree } from './process-tree.ts';

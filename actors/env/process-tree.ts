@@ -1,8 +1,8 @@
 /**
- * The processes that a host's worlds started, ended with it. On Linux every process that carries the host's mark in its
- * environment, which children inherit even where they left the group (`detached`, `setsid`); and where the host is a
- * process, its process group. A process that leaves the group *and* clears its environment escapes. Elsewhere a thread's
- * children cannot be told from ours and stay, and on Windows those of a process too.
+ * The processes that a host's worlds started, ended with it. On Linux it ends every process that carries the host's
+ * mark in its environment, which children inherit even where they left the group (`detached`, `setsid`). Where the host
+ * is a process, it also ends its process group. A process that leaves the group *and* clears its environment escapes.
+ * Elsewhere a thread's children cannot be distinguished from ours and stay, and on Windows those of a process too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 

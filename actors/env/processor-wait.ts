@@ -1,12 +1,12 @@
 /**
  * Processor wait of a thread: milliseconds in which it was ready to run and the system let others run. A deadline does not
- * count them, so that a host on a busy machine is not taken for one that hangs. Linux tells them in `/proc`; elsewhere
+ * count them, so that a host on a busy machine is not taken for one that hangs. Linux reports them in `/proc`; elsewhere
  * nothing is known, and every millisecond counts.
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Id of the calling thread for the system; 0 where it does not tell. */
+/** Id of the calling thread for the system; 0 where it reports none. */
 export function ownThreadId(): number {
   try {
     return Number(basename(readlinkSync('/proc/thread-self')));

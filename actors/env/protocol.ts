@@ -26,7 +26,7 @@ export interface Open {
   readonly task: Task;
   /** Actions already taken: the host repeats them and answers with the last observation. */
   readonly replay?: readonly string[];
-  /** True to list actions in its answers; by default as the pool's options say. */
+  /** True to list actions in its answers; by default as in the pool's options. */
   readonly listActions?: boolean;
 }
 

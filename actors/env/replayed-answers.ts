@@ -15,16 +15,16 @@ export class ReplayedAnswers {
   #next = 0;
 
   /**
-   * @param tell to the env pool
-   * @param deliver to the rollouts
+   * @param send sends a command to the env pool
+   * @param deliver sends events to the rollouts
    */
   constructor(
     batches: readonly (readonly Answered[])[],
-    tell: (command: EnvCommand) => void,
+    send: (command: EnvCommand) => void,
     deliver: (events: readonly EnvEvent[]) => void,
   ) {
     this.#batches = batches;
-    this.#send = tell;
+    this.#send = send;
     this.#deliver = deliver;
     const answers = new Map<number, number>();
     for (const one of batches.flat()) {

@@ -174,23 +174,23 @@ export function startSlot(slot: Slot, host: Host, now: number): void {
  * Moves the time of a slot's host on: deadlines leave out what the machine gave to others while the host was ready to run.
  * @returns the milliseconds that count
  */
-function moveTime(slot: Slot, host: Host, now: number, mostMs: number): number {
+function moveTime(slot: Slot, host: Host, now: number, maxMs: number): number {
   const waitedMs = host.measureWaitMs?.(now) ?? 0;
-  const passedMs = Math.min(mostMs, now - slot.lookedAt);
+  const passedMs = Math.min(maxMs, now - slot.lookedAt);
   const owedMs = slot.owedMs + Math.max(0, waitedMs - slot.waitedMs);
   const sparedMs = Math.min(owedMs, (1 - MIN_SHARE) * passedMs);
   const ownMs = passedMs - sparedMs;
   slot.time += ownMs;
   slot.lookedAt = now;
   slot.waitedMs = waitedMs;
-  slot.owedMs = Math.min(owedMs - sparedMs, mostMs); // what a late look did not count is not left out later
+  slot.owedMs = Math.min(owedMs - sparedMs, maxMs); // what a late look did not count is not left out later
   return ownMs;
 }
 
 /**
  * Judges a live host; notes in its slot and episodes what the next look must know.
  * @param now milliseconds
- * @param mostMs milliseconds that pass from one look to the next at most: of a longer time the looking thread was away itself,
+ * @param maxMs milliseconds that pass from one look to the next at most: of a longer time the looking thread was away itself,
  *   or the whole process stood still
  */
 export function judge(
@@ -199,9 +199,9 @@ export function judge(
   episodes: Episodes,
   deadlines: Deadlines,
   now: number,
-  mostMs: number,
+  maxMs: number,
 ): Verdict | undefined {
-  const ownMs = moveTime(slot, host, now, mostMs);
+  const ownMs = moveTime(slot, host, now, maxMs);
   const seen = host.beacon()!;
   const stands = seen.calls === slot.calls && seen.began === slot.began && slot.responses === slot.responded;
   // A call that returned and another episode's timer that runs since: it is another one's time that passes.

@@ -28,7 +28,7 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
   const { config, dir } = options;
   const { server, path } = config.policy;
   return {
-    ...sampledBy(options, chat!),
+    ...buildServerSampling(options, chat!),
     kind: 'server',
     config: { ...model, adapter: model.adapter! },
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
@@ -39,7 +39,7 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
 }
 
 /** Server that samples a policy's tokens, and how it is asked. */
-function sampledBy({ config, limits }: RunOptions, chat: ChatCodecSpec) {
+function buildServerSampling({ config, limits }: RunOptions, chat: ChatCodecSpec) {
   const { server, path, maxTokens, apiKeyEnv } = config.policy;
   const { api, url } = server;
   const { attempts, attemptMs, retryMs } = { ...SERVER_RETRIES, ...limits?.server };
@@ -50,7 +50,7 @@ function sampledBy({ config, limits }: RunOptions, chat: ChatCodecSpec) {
 /** Inference of a worker whose policy is behind a server: the learner's process loads the adapters there. */
 export function followerInference(options: RunOptions, chat: ChatCodecSpec, adapter: ServedAdapter): InferenceInit {
   const { maxBatch } = options.config.rollout;
-  const policy = { ...sampledBy(options, chat), kind: 'follower', adapter } as const;
+  const policy = { ...buildServerSampling(options, chat), kind: 'follower', adapter } as const;
   return { policy, maxBatch, maxWaitMs: MAX_WAIT_MS, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Serves a trained policy turn by turn: the batching inference actor in a thread of its own, and beside it an actor
- * that gets its replies and settles the promises of waiting requests.
+ * Serves a trained policy turn by turn. The batching inference actor has a thread of its own; an actor beside it gets
+ * its replies and settles the promises of waiting requests.
  *
  * Admission is by bytes: a turn for which there is no room is refused at once, so neither mailbox can hold more. A turn
  * that was given up keeps its room until the policy's thread has read that it was.
@@ -172,7 +172,7 @@ class Served implements ServedPolicy {
     while (this.#givenUp > 0 && this.healthy) {
       const bytes = this.#givenUp;
       this.#givenUp = 0;
-      // Messages are read in order: the answer says that all before it were.
+      // Messages are read in order: the answer proves that all before it were.
       const read = this.#system.ask<InferenceReport, InferenceCommand>(
         this.#inference,
         (replyTo) => ({ type: 'report', replyTo }),

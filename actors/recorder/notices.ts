@@ -21,10 +21,10 @@ export function formatUnsavedNotice({ update, message }: SaveReport): string {
 
 /** Notices of failures, the first of each cause; the counts are in the metrics. */
 export function failureNotices(notice: (message: string) => void) {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return ({ cause, where, message }: Failure, task: Task): void => {
-    if (told.has(cause)) return;
-    told.add(cause);
+    if (reported.has(cause)) return;
+    reported.add(cause);
     notice(`an episode of ${taskName(task)} failed at ${where} (${cause}): ${message}; further ones are only counted`);
   };
 }

@@ -70,7 +70,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
         failed: ({ failure, task }) => recorder.failed(failure, task),
         progressed: ({ status }) => recorder.progressed(status),
         quarantined: (quarantined) => recorder.quarantined(quarantined),
-        flush: ({ replyTo }) => ctx.reply(replyTo, null), // writes are synchronous: what was told before is in the files
+        flush: ({ replyTo }) => ctx.reply(replyTo, null), // writes are synchronous: what was sent before is in the files
       },
       stopped: () => recorder.close(),
     };

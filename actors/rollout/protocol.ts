@@ -1,5 +1,5 @@
 /**
- * Messages of the rollout actor, which plays the groups it is told: it opens their episodes on the env hosts, sends
+ * Messages of the rollout actor, which plays the groups it receives. It opens their episodes on the env hosts, sends
  * their turns to the policy, applies the horizon, and reports their outcomes to the scheduler.
  */
 import type { RunConfig } from '../../src/config/run-config.ts';

@@ -1,13 +1,12 @@
 /**
  * Rollout actor: plays groups. It opens their episodes on the env hosts, sends turns to the policy and actions to the
  * hosts, and reports outcomes to the scheduler. It knows neither learner nor admission. Hosts and policy work side by
- * side: an episode waits for one of them at a time, so the number of messages in flight is bounded by the number of
- * episodes.
+ * side. An episode waits for one of them at a time, so the number of episodes bounds the number of messages in flight.
  *
  * A failed episode is attempted again (retry.ts) under the same task (a new episode number, a new sampling seed); after
- * `maxAttempts` its group is given up. No failure becomes a reward. `maxFailures` failed episodes in a row, none finished
- * in between, mean that the environment, or the server that the policy is behind, is broken: the actor crashes with one
- * error that says so, and the run ends.
+ * `maxAttempts` its group is given up. No failure becomes a reward. `maxFailures` failed episodes in a row, none
+ * finished in between, mean that the environment or the policy's server is broken. The actor then crashes with one
+ * error that names the cause, and the run ends.
  */
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
@@ -306,7 +305,7 @@ class Rollouts {
       this.#out.send<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
       this.#outcomes = createOutcomes();
     } else if (!this.#ticking && !this.#init.barrier) {
-      // A tick, not a look at the clock: a repeated run has to tell the same messages.
+      // A tick, not a look at the clock: a repeated run has to send the same messages.
       this.#ticking = true;
       this.#ctx.sendAfter(REPORT_MS, { type: 'report' });
     }

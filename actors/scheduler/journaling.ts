@@ -1,5 +1,5 @@
 /**
- * Journaling of the scheduler's decisions: an entry is written before what it tells of has any effect outside. While the
+ * Journaling of the scheduler's decisions: an entry is written before its decision has any effect outside. While the
  * disk refuses, effects wait in their order, nothing new starts, and writing is tried again; nothing is lost.
  */
 import { messageOf } from '../../src/core/errors.ts';
@@ -30,14 +30,14 @@ export class Journaling {
   #refused = false;
 
   /**
-   * @param of the run's journal; without one every effect comes at once
+   * @param journal the run's journal; without one every effect comes at once
    * @param again has `flush` called in a while
-   * @param say   tells a person, one line
+   * @param notify shows a line to the user
    */
-  constructor(of: SchedulerJournal | undefined, again: () => void, say: (text: string) => void) {
-    this.#journal = of;
+  constructor(journal: SchedulerJournal | undefined, again: () => void, notify: (text: string) => void) {
+    this.#journal = journal;
     this.#again = again;
-    this.#notify = say;
+    this.#notify = notify;
   }
 
   /** True while entries wait for the disk. */

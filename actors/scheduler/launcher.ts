@@ -1,5 +1,5 @@
 /** Launcher of groups: evaluations first, then training groups as admission allows. */
-import { mostGroups } from '../../src/algo/dynamic-sampling.ts';
+import { maxGroups } from '../../src/algo/dynamic-sampling.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import { groupsToStart } from '../../src/learning/schedule/admission.ts';
@@ -68,7 +68,7 @@ export class Launcher {
       accepted: version * groupsPerUpdate + deliveries.size,
       running: counts.training,
       uninformative: deliveries.uninformative,
-      mostPerUpdate: mostGroups(this.#init.learner),
+      maxPerUpdate: maxGroups(this.#init.learner),
       maxRunning: this.#init.rollout.concurrentGroups,
     });
   }

@@ -7,11 +7,10 @@
  *       └─ train (checkpoint) ─► restoring ┘  resume                          (any of them)
  *                                     └───────────────── end ─────────────────────┴──────────► ended
  *
- * In asynchronous mode a checkpoint takes the state of the run in passing: training goes on, only no group starts until
- * the rollouts have told theirs. In serial mode it is a *barrier*: training pauses until every episode awaits a
- * decision, the checkpoint is written, and after a silence longer than any timer the policy's cache is cleared and
- * training resumes, just as a run does that starts from that checkpoint. So a resumed serial run equals one that was
- * never stopped.
+ * In asynchronous mode training goes on during a checkpoint. Only no group starts until the rollouts have reported
+ * their state. In serial mode it is a *barrier*: training pauses until every episode awaits a decision, then the
+ * checkpoint is written. After a silence longer than any timer the policy's cache is cleared and training resumes, just
+ * as in a run that starts from that checkpoint. So a resumed serial run equals one that was never stopped.
  */
 
 /** Phase that a run is in. */

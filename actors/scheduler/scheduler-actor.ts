@@ -1,6 +1,6 @@
 /**
  * Scheduler actor: decides what is played and keeps the accounts. It starts as many training groups as admission allows
- * (maxLag), under the horizon of its schedule and with tasks of its sampler, hands finished ones to the learner,
+ * (maxLag), under the horizon of its schedule and with tasks of its sampler. It hands finished ones to the learner,
  * evaluates, ends training when the stop condition holds, and gives checkpoints the state of the run. After every
  * update each launched episode is accounted for. The rollouts play; a result counts only if its group is outstanding.
  *
@@ -201,7 +201,7 @@ class Scheduler {
     this.on({ type: 'snapshot', checkpoint: this.#checkpoint !== undefined });
   }
 
-  // --- what the learner tells -------------------------------------------------------------------------------------
+  // --- messages of the learner ------------------------------------------------------------------------------------
 
   updated(report: UpdateReport): void {
     this.#version = report.version;
@@ -234,12 +234,12 @@ class Scheduler {
     this.on({ type: 'saved' });
   }
 
-  // --- what the rollouts tell -------------------------------------------------------------------------------------
+  // --- messages of the rollouts -----------------------------------------------------------------------------------
 
   played(played: Played): void {
     const { groups, gaveUp, failed, totals } = played;
     this.#progress.totals = totals;
-    // Once: the learner gets with a group what the journal says.
+    // Once: the learner gets with a group what the journal holds.
     const shares = groups.map(({ envSteps }) => this.#progress.share(this.#version, envSteps));
     if (!isTraining(this.#phase)) {
       this.#book(played, shares);

@@ -16,7 +16,7 @@ export const agentgym: AgentGymDialect = {
     idField: 'id',
     validation: 'pydantic1',
     routes: [
-      { path: '/', does: 'tell', reply: { status: 200, json: 'This is environment BabyAI.' } },
+      { path: '/', does: 'reply', reply: { status: 200, json: 'This is environment BabyAI.' } },
       { path: '/create', does: 'create', body: false, answer: ({ id }) => ({ id }) },
       {
         path: '/reset',

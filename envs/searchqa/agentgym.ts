@@ -10,7 +10,7 @@ export const agentgym: AgentGymDialect = {
     idField: 'env_idx',
     validation: 'pydantic2',
     routes: [
-      { path: '/', does: 'tell', method: 'GET', reply: { status: 200, json: 'ok' } },
+      { path: '/', does: 'reply', method: 'GET', reply: { status: 200, json: 'ok' } },
       {
         path: '/create',
         does: 'create',

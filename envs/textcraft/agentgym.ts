@@ -23,7 +23,7 @@ export const agentgym: AgentGymDialect = {
     idField: 'id',
     validation: 'pydantic1',
     routes: [
-      { path: '/', does: 'tell', reply: { status: 200, json: 'This is environment TextCraft.' } },
+      { path: '/', does: 'reply', reply: { status: 200, json: 'This is environment TextCraft.' } },
       { path: '/create', does: 'create', fields: { commands: text, goal: text }, index: taskOf, answer: formatStart },
       {
         path: '/reset',
@@ -46,8 +46,8 @@ export const agentgym: AgentGymDialect = {
         does: 'look',
         answer: ({ observation, done, reward }) => ({ observation, done, reward, deleted: false }),
       },
-      { path: '/commands', does: 'tell', reply: broken },
-      { path: '/goal', does: 'tell', reply: broken },
+      { path: '/commands', does: 'reply', reply: broken },
+      { path: '/goal', does: 'reply', reply: broken },
     ],
   },
   client: {

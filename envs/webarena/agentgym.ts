@@ -49,8 +49,8 @@ export const agentgym: AgentGymDialect = {
     idField: 'env_idx',
     validation: 'none',
     routes: [
-      { path: '/', does: 'tell', reply: { status: 200, text: 'ok' } },
-      { path: '/list_envs', does: 'tell', reply: { status: 500, text: 'Internal Server Error' } },
+      { path: '/', does: 'reply', reply: { status: 200, text: 'ok' } },
+      { path: '/list_envs', does: 'reply', reply: { status: 500, text: 'Internal Server Error' } },
       { path: '/create', does: 'create', body: false, answer: ({ id }) => ({ env_idx: id }) },
       {
         path: '/reset',

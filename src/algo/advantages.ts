@@ -55,7 +55,7 @@ export function estimate(
   groups: readonly Group[],
   config: EstimatorConfig,
   extras: (trajectory: Trajectory) => Extras | undefined = () => undefined,
-  anchorOf: AnchorOf = observed,
+  anchorOf: AnchorOf = readObservation,
 ): Estimate[] {
   check(config);
   const estimator = estimatorOf(config);
@@ -118,7 +118,7 @@ function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | u
 }
 
 /** Observation that a turn answers. */
-function observed(trajectory: Trajectory, turn: number): string {
+function readObservation(trajectory: Trajectory, turn: number): string {
   return trajectory.turns[turn]!.observation;
 }
 

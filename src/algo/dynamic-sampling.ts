@@ -64,8 +64,8 @@ export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
 }
 
 /**
- * True when an update will train on a group, as far as its trajectories tell. What the learner has to measure first
- * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still
+ * True when an update will train on a group, judged by its trajectories alone. What the learner has to measure first
+ * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative. One of them may still
  * be left out, and is then not replaced.
  */
 export function isInformative(group: Group, filtering: Filtering): boolean {
@@ -87,8 +87,8 @@ export interface BatchSize {
   readonly oversampling: number;
 }
 
-/** Most groups that one update consumes. */
-export function mostGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
+/** Largest number of groups that one update consumes. */
+export function maxGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
   return oversampling * groupsPerUpdate;
 }
 
@@ -104,7 +104,7 @@ export function nextBatch(
   size: BatchSize,
   informative: (group: Group) => boolean,
 ): Group[] | undefined {
-  const most = mostGroups(size);
+  const most = maxGroups(size);
   let found = 0;
   for (const [i, group] of waiting.entries()) {
     if (informative(group)) found++;

@@ -37,7 +37,7 @@ export const gigpo: Estimator<GigpoConfig> = {
  *   A^S(d) = (G(d) − mean(G over the anchor's decisions)) / F      F = std + ε, or 1
  *
  * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `gigpo` adds them up. As in the paper,
- * A^E compares undiscounted sums of rewards and A^S discounted rewards-to-go, so γ tells apart steps, never whole
+ * A^E compares undiscounted sums of rewards and A^S discounted rewards-to-go, so γ distinguishes steps, never whole
  * trajectories. A state visited once has nothing to be compared with: A^S = 0.
  *
  * @param returns per trajectory [D] discounted rewards-to-go

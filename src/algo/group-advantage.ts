@@ -20,7 +20,7 @@ import { largestOf } from '../core/extremes.ts';
 export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly std: boolean }): Float64Array {
   const n = scores.length;
   const advantages = new Float64Array(n);
-  if (allEqual(scores)) return advantages;
+  if (isConstant(scores)) return advantages;
   const mean = sum(scores) / n;
   let squares = 0;
   for (let i = 0; i < n; i++) squares += (scores[i]! - mean) ** 2;
@@ -33,18 +33,17 @@ export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly st
  * True when every score is the same finite number, so there is nothing to compare. Compared, not computed: the mean of
  * equal numbers need not equal them in floating point.
  */
-export function allEqual(scores: ArrayLike<number>): boolean {
+export function isConstant(scores: ArrayLike<number>): boolean {
   for (let i = 0; i < scores.length; i++) if (!Number.isFinite(scores[i]!) || scores[i] !== scores[0]) return false;
   return true;
 }
 
 /**
- * Compares rewards-to-go at the same decision number (the turn number, where every turn is decided): row t holds Gₜ
- * of every trajectory, 0 for those that have ended (what is still to come for them is nothing), and is passed to
- * `compare`.
+ * Compares rewards-to-go at the same decision number (the turn number, where every turn is decided). Row t holds Gₜ of
+ * every trajectory, 0 for those that have ended, since nothing is still to come for them; it is passed to `compare`.
  *
  * This is the turn-level form of every group-relative estimator here. Differs from DeepSeekMath's process supervision
- * (§4.1.3), which normalises single step rewards over the group and sums them up: there each turn without a reward
+ * (§4.1.3), which normalises single step rewards over the group and sums them up. There each turn without a reward
  * costs mean/std, so long episodes are punished for being long.
  *
  * @param returns n arrays [Tᵢ] of rewards-to-go

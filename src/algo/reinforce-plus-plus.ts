@@ -16,11 +16,11 @@ export const reinforcePlusPlus: Estimator<ReinforcePlusPlusConfig> = {
   ...estimatorDefaults,
   whitens: () => true,
   advantages: (group, { baseline }) =>
-    baseline === 'none' ? group.map(({ returns }) => returns.slice()) : withoutGroupMean(group),
+    baseline === 'none' ? group.map(({ returns }) => returns.slice()) : subtractGroupMean(group),
 };
 
 /** Rewards-to-go less the mean score of the group's members that are trained on. */
-function withoutGroupMean(group: readonly Row[]): Float64Array[] {
+function subtractGroupMean(group: readonly Row[]): Float64Array[] {
   const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
   const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
   return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));
@@ -33,9 +33,9 @@ function withoutGroupMean(group: readonly Row[]): Float64Array[] {
  *   Aₜ = Gₜ − b·γ^(T−1−t)      b = mean of the group's scores, undiscounted, over its members that are trained on
  *
  * That is how the authors' implementation goes (OpenRLHF: rewards of a group less their mean, then discounted returns).
- * With γ = 1 it is Gₜ − b; with the outcome as the only reward and γ = 1 it is the paper's and verl's R − b for every
- * decision, and verl's takes no γ at all. Differs from OpenRLHF, which knows no rewards before the outcome and adds
- * KL penalties after the mean: here the score is everything the trajectory was rewarded with.
+ * With γ = 1 it is Gₜ − b. With the outcome as the only reward as well, it is the paper's and verl's R − b for every
+ * decision; verl's takes no γ at all. Differs from OpenRLHF, which knows no rewards before the outcome and adds KL
+ * penalties after the mean: here the score is everything the trajectory was rewarded with.
  *
  * @param rewards   [D]
  * @param discounts [D]
@@ -57,8 +57,8 @@ export function returnsWithoutBaseline(
 }
 
 /**
- * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1, so
- * that no single task's statistics decide, as they do in group normalisation.
+ * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1. So no
+ * single task's statistics decide, as they do in group normalisation.
  *
  *   Aₜ ← (Aₜ − mean) / (std + 1e-8)      over the trained decisions of every trajectory in the batch
  *

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UserError } from '../core/errors.ts';
 import { commonShape, credit, type Estimator, groupRelative } from './estimator.ts';
-import { allEqual } from './group-advantage.ts';
+import { isConstant } from './group-advantage.ts';
 
 export const rlooSchema = z.strictObject({ algorithm: z.literal('rloo'), ...commonShape, credit });
 /** RLOO: scores against the mean of the others in their group. */
@@ -26,7 +26,7 @@ export function leaveOneOut(scores: ArrayLike<number>): Float64Array {
   const n = scores.length;
   if (n === 1) throw new UserError('BAD_ARGUMENT', 'rloo: needs groups of at least 2 trajectories, got a group of 1');
   const advantages = new Float64Array(n);
-  if (allEqual(scores)) return advantages;
+  if (isConstant(scores)) return advantages;
   let total = 0;
   for (let i = 0; i < n; i++) total += scores[i]!;
   for (let i = 0; i < n; i++) advantages[i] = scores[i]! - (total - scores[i]!) / (n - 1);

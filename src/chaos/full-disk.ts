@@ -1,4 +1,4 @@
-/** Full disk: a disk that is full when chaos says so. */
+/** Full disk: a disk that is full while chaos injects that fault. */
 import { type Disk, nodeDisk } from '../storage/atomic-file.ts';
 
 /**

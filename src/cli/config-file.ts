@@ -8,7 +8,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { locateEnv } from '../world/env-id.ts';
 
 /**
- * Reads a configuration file; names of earlier versions are accepted, and said on stderr.
+ * Reads a configuration file; names of earlier versions are accepted, with a notice on stderr.
  * @param overrides `key.path=value` strings
  * @throws {UserError} BAD_CONFIG for a file that cannot be read, or is wrong
  */

@@ -16,7 +16,7 @@ function failureText(thrown: unknown): string {
     : `longplay: ${messageOf(thrown)}`;
 }
 
-/** True for what the operating system refused: it says itself what and where. */
+/** True for an error of the operating system: it names the call and the file itself. */
 function isSystemError(thrown: unknown): thrown is NodeJS.ErrnoException {
   return thrown instanceof Error && 'syscall' in thrown && 'code' in thrown;
 }

@@ -3,8 +3,9 @@
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 const DRAIN_SECONDS = 60;
 /**
- * Milliseconds within which signals are one and the same: npm and npx pass the Ctrl-C on to their child that the terminal
- * has sent to all of them (1 to 20 ms apart; the child is this process where npm's shell is bash, which gives up its place).
+ * Milliseconds within which signals are one and the same. The terminal sends a Ctrl-C to all processes, and npm and npx
+ * pass it on to their child as well, 1 to 20 ms later. The child is this process where npm's shell is bash, which gives
+ * up its place.
  */
 const SAME_MS = 500;
 
@@ -18,16 +19,16 @@ export interface Interrupt {
 /**
  * Listens for SIGINT and SIGTERM. The second one exits with 128 + its number; so does the first one's deadline, with 1
  * and one line, because a run that cannot end is a failed run.
- * @param say tells a person, one line
+ * @param notify shows a line to the user
  * @param how it will end, in words
  */
-export function onInterrupt(say: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
+export function onInterrupt(notify: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
   const controller = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
   const close = onFirstSignal((signal) => {
-    say(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
+    notify(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
-      say(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
+      notify(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
       process.exit(1);
     }, DRAIN_SECONDS * 1000);
     deadline.unref();
@@ -48,10 +49,10 @@ export function awaitSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Tells the first SIGINT or SIGTERM; the second ends the process with 128 + its number.
+ * Calls `listener` at the first SIGINT or SIGTERM. The second ends the process with 128 + its number.
  * @returns stops listening
  */
-export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => void {
+export function onFirstSignal(listener: (signal: NodeJS.Signals) => void): () => void {
   let expected = true;
   let countedAt = Number.NEGATIVE_INFINITY;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -60,7 +61,7 @@ export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => voi
     if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
     expected = false;
     countedAt = now;
-    tell(signal);
+    listener(signal);
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);

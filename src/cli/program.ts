@@ -57,11 +57,11 @@ export function newProgram(name: string, description: string): Command {
     .showSuggestionAfterError()
     .exitOverride()
     .configureHelp({
-      // A flag that may be given again begins with an empty list, which is no default worth telling.
+      // A flag that may be given again begins with an empty list, which is no default worth showing.
       optionDescription(option) {
         const { defaultValue } = option;
-        const untold = Array.isArray(defaultValue) && defaultValue.length === 0;
-        const shown = untold ? Object.create(option, { defaultValue: { value: undefined } }) : option;
+        const isHidden = Array.isArray(defaultValue) && defaultValue.length === 0;
+        const shown = isHidden ? Object.create(option, { defaultValue: { value: undefined } }) : option;
         return Help.prototype.optionDescription.call(this, shown);
       },
     })

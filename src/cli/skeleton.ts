@@ -1,7 +1,7 @@
 /**
- * Skeleton of the world that `longplay new-env` writes: small, whole, and right. It has everything a world can have
- * (options, a task table, listed actions, an oracle, a view for the local policy, a prompt for language models) and
- * keeps the laws, so that an author who changes it step by step sees at once which step broke one.
+ * Skeleton of the world that `longplay new-env` writes: small, whole, and right. It has everything a world can have:
+ * options, a task table, listed actions, an oracle, a view for the local policy, a prompt for language models. It keeps
+ * the laws, so an author who changes it step by step sees at once which step broke one.
  */
 
 /** Files by their name within the new folder. @param name `^[a-z][a-z0-9-]*$` */
@@ -11,7 +11,7 @@ export function skeleton(name: string): Readonly<Record<string, string>> {
 
 const env = (name: string) => `// @ts-check
 /**
- * ${name}: find a number by being told where to look.
+ * ${name}: find a number by the range that is left.
  *
  * Observation  The range that is left, or why nothing happened.
  * Action       \`guess N\`; anything else is a wasted turn.
@@ -48,7 +48,7 @@ export function createEnv(options = {}) {
   for (const key of Object.keys(options)) throw new Error(\`${name}: unknown option '\${key}'; it has none\`);
   return {
     id: '${name}',
-    description: 'Find a number by being told where to look.',
+    description: 'Find a number by the range that is left.',
     rewardRange: [0, 1],
     maxObservationChars: 200,
     tasks: {
@@ -102,14 +102,14 @@ export function createOracle() {
  * @type {import('longplay').WorldPrompt}
  */
 export const prompt = {
-  role: 'You look for a secret number. Each message says in which range it lies.',
+  role: 'You look for a secret number. Each message gives the range in which it lies.',
   forms: [{ name: 'guess', template: 'guess {number}', meaning: 'guesses; the reply is the range that is left' }],
   hints: ['Halve the range with each guess.'],
   format: 'react',
 };
 
 /**
- * The text that the local policy reads: every token costs time, so say it short. Change the id whenever the text changes.
+ * The text that the local policy reads: every token costs time, so keep it short. Change the id whenever the text changes.
  * @type {import('longplay').View}
  */
 export const view = {

@@ -1,6 +1,6 @@
 /** Rules that keys of a configuration must keep together, which no key shows by itself. */
 
-import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
+import { filtersGroups, maxGroups } from '../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../algo/estimators.ts';
 import { UserError } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
@@ -12,7 +12,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   refuseExcess(config, source);
   const { stop, learner, rollout } = config;
   if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
-    throw new UserError('BAD_CONFIG', `${source}: stop: say when the run ends: updates, minutes or envSteps`);
+    throw new UserError('BAD_CONFIG', `${source}: stop: expected when the run ends: updates, minutes or envSteps`);
   }
   if (rollout.maxBatch < rollout.groupSize) {
     throw new UserError(
@@ -61,7 +61,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
     );
   }
-  if (mostGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
+  if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory)`,
@@ -82,7 +82,7 @@ function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConf
   };
   const { groupSize, concurrentGroups } = rollout;
   refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
-  const waiting = (learner.maxLag + 1) * mostGroups(learner) * groupSize;
+  const waiting = (learner.maxLag + 1) * maxGroups(learner) * groupSize;
   refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
   const evaluated = concurrentGroups * evaluation.episodesPerTask;
   refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');

@@ -27,7 +27,7 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
   if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+      `${source}: it is empty; give at least the world (longplay envs lists them), the turns of an episode and the end of the run: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
     );
   }
   if (!isRecord(raw))
@@ -72,7 +72,7 @@ function fillKindDefaults(raw: unknown): unknown {
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
   const { isServed } = POLICY_KINDS[named];
-  const measured = (given: unknown) =>
+  const fillOffPolicy = (given: unknown) =>
     isServed && (given === undefined || (isRecord(given) && given.type === undefined))
       ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
       : {};
@@ -80,7 +80,7 @@ function fillKindDefaults(raw: unknown): unknown {
     ...raw,
     policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
-      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...measured(learner?.offPolicy) } }
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...fillOffPolicy(learner?.offPolicy) } }
       : {}),
   };
 }

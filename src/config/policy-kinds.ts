@@ -1,6 +1,6 @@
 /**
- * Table of the kinds of policies, by `policy.kind`: what each is and needs. Whoever has to tell kinds apart asks for a fact, not for
- * a name. A new kind is an entry here, its setup (policy/setup.ts) and the way that it is opened (policy/open-policy.ts).
+ * Table of the kinds of policies, by `policy.kind`: what each is and needs. Code that depends on the kind reads a fact here and
+ * compares no names. A new kind is an entry here, its setup (policy/setup.ts) and the way that it is opened (policy/open-policy.ts).
  */
 
 /** Facts of a kind of policy. */

@@ -112,7 +112,7 @@ function omitKey(properties: Record<string, Node>, name: string): Record<string,
   return Object.fromEntries(Object.entries(properties).filter(([key]) => key !== name));
 }
 
-/** Variants of a union of objects that one key tells apart. */
+/** Variants of a union of objects that one key discriminates. */
 function findVariants({ oneOf, anyOf }: Node): readonly Node[] | undefined {
   const all = oneOf ?? anyOf;
   return all?.every(({ properties }) => Object.values(properties ?? {}).some((one) => one.const !== undefined))
@@ -154,7 +154,7 @@ function formatCode(value: unknown): string {
   return text === '' ? 'empty' : `\`${text}\``;
 }
 
-/** Looks up what the comment above a key says. */
+/** Looks up the comment above a key. */
 type Docs = (path: readonly string[]) => string;
 
 /** Comments of the source by key: those of a shared part are found under the key that has its name. */

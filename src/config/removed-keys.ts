@@ -1,6 +1,7 @@
 /**
- * Keys that configurations had once: what to do in place of each. Runs keep the configuration that they were made with, so a
- * removed key at its former default is dropped silently; at any other value it is refused, and nothing means something else.
+ * Keys that configurations had once: what to do in place of each. Runs keep the configuration that they were made with,
+ * so a removed key at its former default is dropped silently. At any other value it is refused, and nothing means
+ * something else.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describeValue } from './describe-value.ts';
@@ -87,12 +88,12 @@ export function dropRemovedKeys(given: unknown): Cleaned {
     else if (!isDeepStrictEqual(found, was)) {
       mistakes.push(`${path}: this key was removed: ${now} (got ${describeValue(found)})`);
     }
-    raw = without(raw, keys);
+    raw = omitKey(raw, keys);
   }
   if (raw === given) return { raw, mistakes };
   for (const path of EMPTIED) {
     const section = valueAt(raw, path.split('.'));
-    if (isRecord(section) && Object.keys(section).length === 0) raw = without(raw, path.split('.'));
+    if (isRecord(section) && Object.keys(section).length === 0) raw = omitKey(raw, path.split('.'));
   }
   return { raw, mistakes };
 }
@@ -103,10 +104,10 @@ function valueAt(raw: unknown, path: readonly string[]): unknown {
 }
 
 /** Copy of a configuration without the key at a path, which is there. */
-function without(raw: unknown, [key, ...rest]: readonly string[]): unknown {
+function omitKey(raw: unknown, [key, ...rest]: readonly string[]): unknown {
   const { [key!]: inner, ...others } = raw as Record<string, unknown>;
   if (rest.length === 0) return others;
-  return { ...(raw as Record<string, unknown>), [key!]: without(inner, rest) };
+  return { ...(raw as Record<string, unknown>), [key!]: omitKey(inner, rest) };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

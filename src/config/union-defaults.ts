@@ -31,13 +31,13 @@ export function fillUnionDefaults(schema: unknown, raw: unknown): unknown {
   );
 }
 
-/** A schema around another that says what absence means. */
+/** Schema around another that defines what absence means. */
 type Wrapper = z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodExactOptional;
 
 /** Types of a `Wrapper`. */
 const WRAPPERS: ReadonlySet<string> = new Set(['default', 'prefault', 'optional']);
 
-/** True for a schema that only says what absence means. */
+/** True for a schema that only defines what absence means. */
 export function isWrapper(schema: unknown): schema is Wrapper {
   return schema instanceof z.ZodType && WRAPPERS.has(schema.def.type);
 }

@@ -42,7 +42,7 @@ export interface RunConsole {
 /** Milliseconds between repaints, and between plain lines. */
 const REPAINT_MS = 250;
 const LINE_MS = 5000;
-/** Notices of a screen that are told again when it closes, the newest. */
+/** Notices of a screen that are printed again when it closes, the newest. */
 const MAX_KEPT = 200;
 
 export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOptions): RunConsole {

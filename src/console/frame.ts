@@ -51,7 +51,7 @@ export function frame(state: ConsoleState, { width, height, cores }: FrameSize):
     ...alarms.map((text): Line => [span('▲ ', 'yellow'), span(text, 'yellow')]),
     ...state.notices.map((text): Line => [span('· ', 'dim'), span(text, 'dim')]).reverse(),
   ];
-  // A small screen with something to say does without blank lines.
+  // A small screen with something to show does without blank lines.
   const squeezed = words.length > room ? blocks.filter((block) => block !== gap) : blocks;
   const lines = squeezed.flat();
   return [...lines, ...words.slice(0, Math.max(0, height - lines.length))]
@@ -122,7 +122,7 @@ interface Shown {
   readonly top?: number;
 }
 
-/** Lists the metrics of a section of the screen, as the table of metrics says. */
+/** Lists the metrics of a section of the screen, as the table of metrics defines them. */
 function listShown(section: 'outcomes' | 'learning'): readonly Shown[] {
   return metricTable.flatMap((metric: Metric): Shown[] =>
     metric.console?.section === section

@@ -58,7 +58,7 @@ export class TerminalWriter {
     return this.#stream.isTTY === true;
   }
 
-  /** Columns and rows of the terminal; 80 × 24 where there is none, or one that does not know its size and says 0. */
+  /** Columns and rows of the terminal; 80 × 24 where there is none, or one that does not know its size and reports 0. */
   get columns(): number {
     return this.#stream.columns || 80;
   }
@@ -182,7 +182,7 @@ export function divertForeign(show: (line: string) => void): () => void {
 }
 
 /**
- * A sink for what something else writes (an environment in a process of its own): whole lines of it go to stderr, never
+ * Sink for what something else writes (an environment in a process of its own). Whole lines of it go to stderr, never
  * to stdout, where a program may be reading.
  */
 export function foreignSink(): { take(chunk: string | Uint8Array): void; end(): void } {
@@ -199,8 +199,8 @@ export function takeTerminal(): void {
     process.once('exit', () => foreign.end());
     stream.write = ((chunk: string | Uint8Array, encoding?: unknown, done?: unknown) => {
       foreign.take(chunk);
-      const told = typeof encoding === 'function' ? encoding : done;
-      if (typeof told === 'function') process.nextTick(told as () => void);
+      const callback = typeof encoding === 'function' ? encoding : done;
+      if (typeof callback === 'function') process.nextTick(callback as () => void);
       return true;
     }) as typeof stream.write;
   }

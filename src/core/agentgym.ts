@@ -1,6 +1,6 @@
 /**
  * AgentGym's HTTP dialect of a world, as data: each of AgentGym's servers names its fields, shapes its answers and
- * reports mistakes in its own way. `server` says what `serve-env` answers, `client` how a world behind such a server is
+ * reports mistakes in its own way. `server` defines what `serve-env` answers, `client` how a world behind such a server is
  * played. The framework does what they share: sessions, order, time limits, retries.
  *
  * @see AgentGym `agentenv-*` (servers) and `agentenv/envs/*.py` (clients)
@@ -114,7 +114,7 @@ export type AgentGymRoute =
   /** Ends an environment. An unknown id is `existed: false`, no mistake; fields are read all the same. */
   | (RouteBase & { readonly does: 'close'; answer(existed: boolean, id: number): unknown })
   /** A route without an environment: `GET /`, a list, one that always fails. */
-  | (RouteBase & { readonly does: 'tell'; readonly reply: AgentGymReply });
+  | (RouteBase & { readonly does: 'reply'; readonly reply: AgentGymReply });
 
 /** Answers of one world's server. */
 export interface AgentGymServer {
@@ -123,8 +123,8 @@ export interface AgentGymServer {
   /** Field that names the environment in requests. */
   readonly idField: 'id' | 'env_idx';
   /**
-   * The way bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or pydantic 2 (both are
-   * refused), or `none`, where a missing field is a bare 500.
+   * The way bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or over pydantic 2
+   * (both are refused). With `none` a missing field is a bare 500.
    */
   readonly validation: 'pydantic1' | 'pydantic2' | 'none';
   readonly routes: readonly AgentGymRoute[];
@@ -153,7 +153,7 @@ export interface AgentGymStepped {
   readonly observation: string;
   /**
    * Score as the original's client reports it: the return so far or the reward of the step, as `AgentGymClient.score`
-   * says.
+   * names it.
    */
   readonly score: number;
   readonly done: boolean;
@@ -161,8 +161,8 @@ export interface AgentGymStepped {
 
 /**
  * Client side of a world behind an AgentGym server. A function that cannot read an answer returns undefined (the
- * framework quotes the answer) or throws an Error that says what the server reported; both fail the episode and are
- * never a reward. `{"error": …}` has been refused before.
+ * framework quotes the answer) or throws an Error with what the server reported. Both fail the episode and are never a
+ * reward. `{"error": …}` has been refused before.
  */
 export interface AgentGymClient {
   /** Field that names the environment in requests, and in the answer of `/create` (a bare number there is read too). */
@@ -200,7 +200,7 @@ export interface PublishedEpisodes {
   /** Options under which the configured world has their rules and task ids, e.g. `{ order: 'agenttraj' }`. */
   readonly options: EnvOptions;
   /**
-   * Opens the episode that an item tells of, under the rules it was played by.
+   * Opens the episode of an item, under the rules it was played by.
    * @param index number in the item's id; undefined where it has none
    * @param opening first observation, as published
    * @throws {Error} with the reason, where the world has no such episode
@@ -216,6 +216,6 @@ export interface PublishedEpisode {
   readonly index: number | undefined;
   /** A reply as the configured world names the action now; undefined for one that did nothing and is left out. */
   action(reply: string): string | undefined;
-  /** True where the present observation says what was published. @param ours as the session answered it */
+  /** True where the present observation has the published content. @param ours as the session answered it */
   agrees(ours: string, published: string): boolean;
 }

@@ -26,7 +26,7 @@ export interface Mid {
   /** Finite, within the env's `rewardRange`; 0 where `partial`. */
   readonly reward: number;
   /**
-   * Marks a stage of an action that is not whole yet: the action named a template, say, and `actions()` now lists its
+   * Marks a stage of an action that is not whole yet: for example, the action named a template and `actions()` now lists its
    * objects. The world has not moved, so no turn of the horizon is used and nothing is discounted; the policy's choice
    * is a decision like any other. At most `MAX_PARTIAL_STEPS` in a row.
    */

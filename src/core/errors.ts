@@ -27,7 +27,7 @@ export type ErrorCode =
   | 'REMOTE_FAILED';
 
 /**
- * Base class of every error this package throws on purpose. The message says what was expected, what came, what to do.
+ * Base class of every error this package throws on purpose. The message states what was expected, what came, what to do.
  */
 export class LongplayError extends Error {
   readonly code: ErrorCode;

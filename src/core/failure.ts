@@ -21,7 +21,7 @@ export const FAILURE_CAUSES = [
 /** Cause of a failure. */
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
-/** Failure of an episode: its cause, and a line that tells it. */
+/** Failure of an episode: its cause, and a line that describes it. */
 export interface Failure {
   readonly cause: FailureCause;
   /** Path of the actor that noticed it, e.g. `/env-hosts/2`. */

@@ -54,7 +54,7 @@ export type ServeWorld = (world: World) => Promise<ServedWorld>;
  * Plays one recording again.
  * @param records the JSON values of the file, in order; a file of one JSON value gives one
  * @param report called for each difference, in order
- * @param file path of the recording, for worlds that tell kinds of recording apart by name
+ * @param file path of the recording, for worlds that distinguish kinds of recording by name
  * @param serve for recorded exchanges with AgentGym's server
  * @throws {UserError} BAD_TRACE for records of a kind it does not know
  */

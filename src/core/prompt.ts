@@ -16,7 +16,7 @@ export interface ActionForm {
 /** Format in which a language model answers; `src/text/prompts/formats.ts` writes and reads each. */
 export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
-/** Prompt of a world: what a language model is told of the world, and the forms its actions have. */
+/** Prompt of a world: what a language model reads about the world, and the forms of its actions. */
 export interface WorldPrompt {
   /** Role and aim of the model, two or three sentences. */
   readonly role: string;

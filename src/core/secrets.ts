@@ -1,4 +1,4 @@
-/** Secrets of this process: keys and tokens in environment variables. They are struck out of everything that is told. */
+/** Secrets of this process: keys and tokens in environment variables. They are removed from all output. */
 
 /** Names of variables that hold secrets: OPENAI_API_KEY, LONGPLAY_SERVER_TOKEN, HF_TOKEN, … */
 const SECRET_NAME = /(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;

@@ -30,7 +30,7 @@ export interface ChoiceDecision extends DecisionBase {
   readonly logprob: number;
   /**
    * [2·K] likeliest actions at temperature 1: K pairs of an index into the turn's `actions` and its π in ten-thousandths,
-   * the likeliest first, K at most 8. For people: nothing is trained on it. Absent where the policy did not tell.
+   * the likeliest first, K at most 8. For people: nothing is trained on it. Absent where the policy did not report them.
    */
   readonly likeliest?: Int32Array;
 }
@@ -45,8 +45,8 @@ export interface TokensDecision extends DecisionBase {
   /** True when sampling was masked to a trie of the turn's `actions`. */
   readonly masked: boolean;
   /**
-   * [2·R] versions of the tokens where an update came in the middle of the run: R pairs of a version and how many tokens
-   * in a row it sampled, in order, T in all. Absent where all are of `version`.
+   * [2·R] versions of the tokens where an update came in the middle of the run, as R pairs in order. A pair is a
+   * version and the number of tokens in a row that it sampled, T in all. Absent where all are of `version`.
    */
   readonly versions?: Int32Array;
 }
@@ -63,7 +63,7 @@ export interface ModelResponse {
   readonly opening?: ConversationOpening;
 }
 
-/** Beginning of an episode's conversation with a language model; with it and the turns the whole can be told again. */
+/** Beginning of an episode's conversation with a language model; with it and the turns the whole can be rebuilt. */
 export interface ConversationOpening {
   /** Content of a system message, where there was one. */
   readonly system?: string;
@@ -128,7 +128,7 @@ export interface Trajectory {
   /** Observation after the last action. */
   readonly finalObservation: string;
   readonly end: EpisodeEnd;
-  /** True when the env said that the task was solved. */
+  /** True when the env reported that the task was solved. */
   readonly success: boolean;
   /** Id of the view the policy read through; absent for policies that read the raw text. */
   readonly view?: string;

@@ -11,7 +11,7 @@ import type { First } from './env.ts';
 export interface Rendered {
   readonly segments: readonly string[];
   /**
-   * Focus: the words that the episode is about (the goal item, say). Every token of the episode that also occurs in
+   * Focus: the words that the episode is about (e.g. the goal item). Every token of the episode that also occurs in
    * `focus` carries one extra input bit; empty for none.
    */
   readonly focus: string;
@@ -36,8 +36,8 @@ export interface Track<S> {
   /** @param turn a partial one too */
   reduce(state: S, turn: SeenTurn): S;
   /**
-   * Name of the situation that the memory tells of, equal where the episode stands at the same point whatever way led
-   * there: GiGPO compares the decisions of a group that were taken in one. The last observation without it.
+   * Name of the situation that the memory is in, equal where the episode stands at the same point whatever way led
+   * there. GiGPO compares the decisions of a group that were taken in one. The last observation without it.
    */
   situation?(state: S): string;
 }

@@ -45,8 +45,8 @@ export interface World<R extends Resources = Resources> {
    */
   start?(options: EnvOptions, context: StartContext): MaybePromise<R>;
   /**
-   * Prepares what the env hosts of a process can hold together, before the first of them starts: a large table in a
-   * SharedArrayBuffer, say. Each thread gets it as `StartContext.shared`; a process host starts without it.
+   * Prepares what the env hosts of a process can hold together, before the first of them starts: for example a large table in a
+   * SharedArrayBuffer. Each thread gets it as `StartContext.shared`; a process host starts without it.
    * @returns plain data, buffers among it
    * @throws {UserError} as `start`
    */

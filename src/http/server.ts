@@ -187,7 +187,7 @@ class Front {
       });
     }
     const now = this.#clock.now();
-    const refusal = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#tooLong(request);
+    const refusal = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#checkLength(request);
     if (refusal) {
       this.#refuse(request, response, refusal, now);
       return;
@@ -202,7 +202,7 @@ class Front {
     readBody(request, this.#maxBodyBytes, (body) => {
       connection.reading--;
       if (body === undefined) {
-        this.#refuse(request, response, this.#tooLarge(), this.#clock.now());
+        this.#refuse(request, response, this.#createTooLarge(), this.#clock.now());
         return;
       }
       (request as { rawBody?: Buffer }).rawBody = body;
@@ -254,11 +254,11 @@ class Front {
     sendRefusal(socket, status, message);
   }
 
-  #tooLong({ headers }: IncomingMessage): Refusal | undefined {
-    return Number(headers['content-length'] ?? 0) > this.#maxBodyBytes ? this.#tooLarge() : undefined;
+  #checkLength({ headers }: IncomingMessage): Refusal | undefined {
+    return Number(headers['content-length'] ?? 0) > this.#maxBodyBytes ? this.#createTooLarge() : undefined;
   }
 
-  #tooLarge(): Refusal {
+  #createTooLarge(): Refusal {
     return { status: 413, message: `a body may have ${this.#maxBodyBytes} bytes` };
   }
 

@@ -90,17 +90,17 @@ export class WebSocketClient {
       const timer = setTimeout(() => {
         this.#fail(new RemoteError('timeout', `${this.#url}: no answer within ${Math.round(deadlineMs)} ms`));
       }, deadlineMs);
-      const settled = () => {
+      const settle = () => {
         clearTimeout(timer);
         this.#waiting = undefined;
       };
       this.#waiting = {
         resolve(answer) {
-          settled();
+          settle();
           resolve(answer);
         },
         reject(error) {
-          settled();
+          settle();
           reject(error);
         },
       };

@@ -1,5 +1,5 @@
 /**
- * Metrics: everything that is said of one stands in its row of one table: name, unit, meaning, and where it is shown.
+ * Metrics: everything about one stands in its row of one table: name, unit, meaning, and where it is shown.
  * Rows, sinks, console, viewer and METRICS.md come from it. A name that is not in it does not compile; a test fails for
  * one that is never emitted. No imports: the viewer's page carries it too.
  */
@@ -272,7 +272,11 @@ export const metricTable = [
   { name: 'elapsed', unit: 's', inLine: true, total: true, meaning: 'training time so far, evaluation left out' },
   { name: 'remaining', unit: 's', inLine: true, meaning: 'training time left, estimated from the progress so far' },
   { name: 'progress', unit: '', meaning: 'share of the run that is done, by whichever stop rule is nearest' },
-  { name: 'clusterWorkers', unit: 'workers', meaning: 'workers of the cluster that were heard within the last 3 s' },
+  {
+    name: 'clusterWorkers',
+    unit: 'workers',
+    meaning: 'workers of the cluster that sent a heartbeat within the last 3 s',
+  },
   { name: 'clusterSlots', unit: 'groups', meaning: 'groups that those workers play at once' },
   {
     name: 'clusterOutstanding',

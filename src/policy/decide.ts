@@ -1,6 +1,6 @@
 /**
- * Decisions from a call's scores: a whole action, or the next token of a run. A draw depends on the episode's seed and the
- * turn alone, never on the batch or the time at which it is made, so that runs repeat and policies can be compared.
+ * Decisions from a call's scores: a whole action, or the next token of a run. A draw depends on the episode's seed and
+ * the turn alone, never on the batch or the time of it. So runs repeat, and policies can be compared.
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
@@ -68,7 +68,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   run.tokens.push(id);
   run.logprobs.push(logprob);
   run.versions.push(scored.version);
-  transcript.write([id]); // read in the next call, or on the next turn before what the env says
+  transcript.write([id]); // read in the next call, or on the next turn before the observation
   // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
   const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
   const full = transcript.prompt.tokens.length + transcript.tokens.length >= config.maxPositions;

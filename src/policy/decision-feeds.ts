@@ -20,8 +20,8 @@ import type { KvCache } from './kv-cache.ts';
 const MAX_NEW_TOKENS = 64;
 
 /**
- * Costs of a call of the choice decoder, measured on small models in the unit of one new token's attention to one key:
- * a call as such, and a row of the cache, which has its candidates scored whether or not it reads anything.
+ * Costs of a call of the choice decoder: of the call as such, and of a row of the cache, whose candidates are scored
+ * whether or not it reads anything. Measured on small models; the unit is one new token's attention to one key.
  */
 const CALL_COST = 25_000;
 const ROW_COST = 1_000;
@@ -71,8 +71,8 @@ export function worthReading(members: readonly MemberState[], cache: KvCache): n
 
 /**
  * New tokens of one member that a call of the choice decoder should read, at most: as many as let it read the most
- * tokens for what it costs. After an action's answer, of some ten tokens, few members have more to read than two or
- * three (a stage of an action); a call that read whole answers would cost all rows as much as the longest.
+ * tokens for what it costs. After an answer of some ten tokens few members have more to read than two or three (a stage
+ * of an action). A call that read whole answers would cost all rows as much as the longest.
  * @param unread tokens that each member has not read yet
  * @param rows rows of the cache that the call computes, idle ones too
  * @param keys positions that every new token is compared with, padding included
@@ -214,7 +214,7 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
   const { kvHeads } = config;
   const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
   const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
-  // Views, not copies: engines read as many numbers as the shape says from the pool's start.
+  // Views, not copies: engines read as many numbers as the shape gives from the pool's start.
   const feeds: Record<string, HostTensor> = {
     'prompt.mask': f32([G, cache.prompt], cache.promptMask),
     'past.mask': f32([G, cache.members, cache.past], cache.pastMask),

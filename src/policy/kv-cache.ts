@@ -5,7 +5,7 @@
  * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh]. P and S are capacities that grow by regrowing the pool.
  * The candidates of each slot lie in a pool of their own (candidate-pool.ts).
  *
- * Values beyond a row's length are never cleared: the masks alone say what may be read. A row is slot · K + member; the pasts
+ * Values beyond a row's length are never cleared: the masks alone define what may be read. A row is slot · K + member; the pasts
  * of a slot lie head by head, then member by member, so that attention reads [G, kvHeads, K, S, dh] as it lies.
  *
  * Bytes of keys and values: 8 · layers · kvHeads · dh · G · (P + K · S), in float32; sharing a prompt among the K members of a

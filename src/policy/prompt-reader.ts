@@ -1,10 +1,10 @@
 /**
- * Prompt reader: reads prompts of language models through the program that decides, a bounded number of tokens per call.
- * Members that are in the middle of a run are then never held up by a whole page, and an engine needs no second program
- * with its own copy of the weights.
+ * Prompt reader: reads prompts of language models through the program that decides, a bounded number of tokens per
+ * call. So a whole page never holds up members that are in the middle of a run. An engine needs no second program with
+ * its own copy of the weights.
  *
- * A prompt under way lies in a cache of the reader's own, as a past that grows by each call; when it is whole it moves to
- * the prompt of its group's slot.
+ * A prompt under way lies in a cache of the reader's own, as a past that grows by each call. When it is whole it moves
+ * to the prompt of its group's slot.
  *
  * @see Agrawal et al. 2023 (Sarathi, chunked prefills), https://arxiv.org/abs/2308.16369
  */
@@ -15,7 +15,7 @@ import { decisionFeeds, keepPast, type Reading } from './decision-feeds.ts';
 import type { GroupState } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 
-/** Prompt tokens that one call reads, at most, where nothing else is said. */
+/** Default of the prompt tokens that one call reads at most. */
 const PROMPT_TOKENS_PER_CALL = 512;
 /** Prompts that are under way at the same time. */
 const PROMPTS = 4;

@@ -4,9 +4,9 @@
  * A request names the newest adapter that is loaded when it is sent (`served-adapters.ts`); within a turn the version never changes,
  * between turns of an episode it may.
  *
- * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was released
- * meanwhile, or forgotten and opened anew under the same number: it counts only while its member is the same object and has
- * not been asked again.
+ * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was
+ * released meanwhile, or forgotten and opened anew under the same number. It counts only while its member is the same
+ * object and has not been asked again.
  */
 
 import type { ParamSet } from '../compute/model/parameters.ts';
@@ -249,15 +249,15 @@ export class ServerPolicy implements Policy {
       masked: false,
     };
     transcript.write(tokens);
-    const { action, ...said } = codec.answer(tokens);
+    const { action, ...rest } = codec.answer(tokens);
     const response: ModelResponse = {
-      ...said,
-      text: said.text ?? action,
+      ...rest,
+      text: rest.text ?? action,
       promptTokens,
       completionTokens: tokens.length,
       ...(turn === 0 && codec.opening ? { opening: codec.opening } : {}),
     };
-    // Servers tell log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
+    // Servers report log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
     // was sampled otherwise is played and not kept for training.
     return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };
   }

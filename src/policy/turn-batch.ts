@@ -1,10 +1,10 @@
 /**
- * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
- * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
- * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
+ * Turns and their answers in columns, for the same reason as the batches of the env hosts. A thread's message pays for
+ * every object and every array in it; a batch has hundreds of turns, a run thousands of batches. Rare parts (a history,
+ * a rendered prompt, a language model's answer) stay objects.
  *
- * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head says by how much a
- * turn moves it.
+ * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head gives the
+ * step of a turn.
  */
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -27,7 +27,7 @@ export interface RequestBatch {
   readonly whole: readonly ActRequest[];
 }
 
-/** Kind of an item that is an object in `whole`, in both directions; 0, so that a fresh head says so by itself. */
+/** Kind of an item that is an object in `whole`, in both directions; 0, so that a fresh head means it by itself. */
 const WHOLE = 0;
 /** Kind of a first request: no last action. */
 const FIRST = 1;
@@ -139,7 +139,7 @@ export interface ActedBatch {
   readonly logprobs: Float32Array;
   /** Versions of the runs that were sampled under more than one. */
   readonly versions: Int32Array;
-  /** Likeliest actions of the choices that tell them. */
+  /** Likeliest actions of the choices that carry them. */
   readonly likeliest: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];
@@ -160,13 +160,13 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   let read = 0;
   let sampled = 0;
   let changes = 0;
-  let told = 0;
+  let ranked = 0;
   // Sizes first, as above.
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;
     if (decision.kind === 'choice') {
-      told += decision.likeliest?.length ?? 0;
+      ranked += decision.likeliest?.length ?? 0;
       continue;
     }
     sampled += decision.tokens.length;
@@ -175,8 +175,8 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   const tokens = new Int32Array(read + sampled);
   const logprobs = new Float32Array(sampled);
   const versions = new Int32Array(changes);
-  const likeliest = new Int32Array(told);
-  read = sampled = changes = told = 0;
+  const likeliest = new Int32Array(ranked);
+  read = sampled = changes = ranked = 0;
   for (let i = 0; i < turns.length; i++) {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
@@ -199,8 +199,8 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
       numbers[n + 1] = decision.logprob;
       if (decision.likeliest) {
         heads[at + 8] = decision.likeliest.length;
-        likeliest.set(decision.likeliest, told);
-        told += decision.likeliest.length;
+        likeliest.set(decision.likeliest, ranked);
+        ranked += decision.likeliest.length;
       }
     } else {
       heads[at] = decision.masked ? MASKED_TOKENS : TOKENS;
@@ -234,7 +234,7 @@ export function unpackActed(batch: ActedBatch): Acted[] {
   let read = 0;
   let sampled = 0;
   let changes = 0;
-  let told = 0;
+  let ranked = 0;
   for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
     const kind = heads[at]!;
     if (kind === WHOLE) {
@@ -254,7 +254,7 @@ export function unpackActed(batch: ActedBatch): Acted[] {
         value,
         choice: heads[at + 4]!,
         logprob: numbers[n + 1]!,
-        ...(heads[at + 8] === 0 ? {} : { likeliest: likeliest.slice(told, (told += heads[at + 8]!)) }),
+        ...(heads[at + 8] === 0 ? {} : { likeliest: likeliest.slice(ranked, (ranked += heads[at + 8]!)) }),
       };
     } else {
       const length = heads[at + 4]!;

@@ -224,13 +224,13 @@ class Job {
     writer.write('rowStart', rowStart);
     const [passages, impacts] = [writer.open('passages', 4 * pairs), writer.open('impacts', 4 * pairs)];
     let done = 0;
-    let told = 0;
+    let reported = 0;
     const dictionary = mergePairs(this.#segments, lengths, this.#settings, (rows, shares) => {
       passages.write(rows);
       impacts.write(shares);
       done += rows.length;
-      if (done - told < 1 << 20) return;
-      told = done;
+      if (done - reported < 1 << 20) return;
+      reported = done;
       this.#report('merging', done, pairs, this.#passages);
     });
     writer.close(passages);
@@ -262,8 +262,8 @@ class Job {
     fsyncSync(this.#rows);
     const file = join(this.#folder, `segment-${String(this.#segments.length).padStart(5, '0')}`);
     const { rowBytes, idHashes } = draft.tables();
-    const told = { rowBytes, idHashes, corpusBytes: this.#rowsEnd, corpusSha256: this.#hash.copy().digest('hex') };
-    writeSegment(file, draft.builder.finish(), told);
+    const head = { rowBytes, idHashes, corpusBytes: this.#rowsEnd, corpusSha256: this.#hash.copy().digest('hex') };
+    writeSegment(file, draft.builder.finish(), head);
     syncFolder(this.#folder);
     this.#segments.push(new SegmentFile(file));
   }

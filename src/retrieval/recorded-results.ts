@@ -1,6 +1,6 @@
 /**
- * Recorded results of a live retriever, kept in a folder with a file for each query, so that an episode can be played
- * again: the first answer to a query is the answer from then on, for all hosts that share the folder.
+ * Recorded results of a live retriever, in a folder with a file for each query, so that an episode can be played again.
+ * The first answer to a query is the answer from then on, for all hosts that share the folder.
  */
 import { createHash } from 'node:crypto';
 import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export class RecordedResults {
   #written = 0;
 
   /**
-   * @param writer name that no other host of the folder has, a process id and a path, say
+   * @param writer name that no other host of the folder has, e.g. a process id and a path
    * @throws {UserError} for a folder that cannot be made
    */
   constructor(folder: string, writer: string) {

@@ -48,14 +48,14 @@ export function retrieveHandler(retriever: Retriever, options: RetrieveServerOpt
     if (Array.isArray(read)) return json({ detail: read }, 422);
     const { queries, topk, scores } = read as RetrieveRequest;
     const k = Math.min(maxTopk, topk || fallback);
-    if (k < 1) return internalError();
+    if (k < 1) return createInternalError();
     const found = queries.map((query) => retriever.search(query, k));
     const answer = (lists: readonly (readonly Hit[])[]): HttpAnswer => {
       const texts = lists.map((list) => writeList(list, scores));
       if (scores || fidelity === 'corrected') return { status: 200, body: `{"result":[${texts.join(',')}]}` };
-      return texts.length === 2 ? { status: 200, body: `{"result":${texts[0]}}` } : internalError();
+      return texts.length === 2 ? { status: 200, body: `{"result":${texts[0]}}` } : createInternalError();
     };
-    return isSettled(found) ? answer(found) : Promise.all(found).then(answer, internalError);
+    return isSettled(found) ? answer(found) : Promise.all(found).then(answer, createInternalError);
   };
 }
 
@@ -84,7 +84,7 @@ function isSettled(found: readonly MaybePromise<readonly Hit[]>[]): found is rea
   return !found.some((list) => list instanceof Promise);
 }
 
-function internalError(): HttpAnswer {
+function createInternalError(): HttpAnswer {
   return { status: 500, contentType: 'text/plain; charset=utf-8', body: 'Internal Server Error' };
 }
 

@@ -140,7 +140,7 @@ function readHeader(file: string): SegmentHeader {
     const digest = createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest('hex');
     if (digest === header.sha256) return header;
   } catch {
-    // said below
+    // reported below
   }
   throw new UserError('BAD_ARGUMENT', `${file} is damaged; remove its folder and index the corpus again`);
 }

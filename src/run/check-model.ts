@@ -68,7 +68,7 @@ export async function checkModel(
       return undefined;
     }
   };
-  // Out of the table: without an engine there is nothing to find out, and its error says what to do.
+  // Out of the table: without an engine there is nothing to find out, and its error names what to do.
   const engine = await openEngine(engineOptions);
   try {
     const opened = await measureMs('folder', async () => open(folder, quantize, scratch));
@@ -149,9 +149,9 @@ function paramsOf(config: ModelConfig, size: number): ParamSet {
 /** Lets the policy write one answer, call by call. */
 async function write(policy: CachedPolicy): Promise<Decision & { readonly kind: 'tokens' }> {
   const place = { episode: 0, group: 0, member: 0, groupSize: 1, turn: 0 };
-  const said = { observation: QUESTION, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
+  const turn = { observation: QUESTION, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
   // One turn of one episode; a fixed seed, so that two runs of the doctor can be compared.
-  policy.submit([{ ...place, ...said }]);
+  policy.submit([{ ...place, ...turn }]);
   for (;;) {
     const [acted] = await policy.step();
     if (acted?.decision?.kind === 'tokens') return acted.decision;

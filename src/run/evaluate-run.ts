@@ -12,7 +12,7 @@ import type { EvaluationProgress } from './evaluation-progress.ts';
 
 /**
  * Evaluates a run's present weights by all evaluations of its configuration.
- * @param progress is told what will be played; the run tells it what was
+ * @param progress receives the plans before they are played; the run reports to it what was played
  */
 export async function evaluateRun(
   run: Run,

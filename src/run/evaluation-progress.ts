@@ -1,15 +1,15 @@
-/** Progress of evaluations: finished episodes of each plan, told now and then. */
+/** Progress of evaluations: finished episodes of each plan, reported now and then. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 
-/** Counts what `onEpisodes` of a run tells. */
+/** Counts the episodes that `onEpisodes` of a run reports. */
 export class EvaluationProgress {
   readonly #report: (text: () => string) => void;
   readonly #plans = new Map<string, { readonly total: number; episodes: number; solved: number }>();
 
-  /** @param tell gets words for each finished group; it is up to it how often it shows them */
-  constructor(tell: (text: () => string) => void) {
-    this.#report = tell;
+  /** @param report receives a text for each finished group, and decides how often to show one */
+  constructor(report: (text: () => string) => void) {
+    this.#report = report;
   }
 
   /** Takes the plans that are to be played. */
@@ -31,13 +31,13 @@ export class EvaluationProgress {
   }
 }
 
-/** Tells at most once in `everyMs`; the first time after that long. */
-export function throttle(everyMs: number, say: (text: string) => void): (text: () => string) => void {
+/** Limits notices to one in `everyMs`; the first comes after that long. */
+export function throttle(everyMs: number, notify: (text: string) => void): (text: () => string) => void {
   let at = performance.now();
   return (text) => {
     const now = performance.now();
     if (now - at < everyMs) return;
     at = now;
-    say(text());
+    notify(text());
   };
 }

@@ -39,7 +39,7 @@ export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf
   const base = openModel(path);
   const lora: LoraConfig | undefined = identity.model.adapter;
   const notes: string[] = [];
-  // What the form cannot hold is said: the files work, but not to the last digit as here.
+  // A note for what the form cannot hold: the files work, but not to the last digit as here.
   if (quantize !== 'none') {
     notes.push(
       `the adapter was trained beside an ${quantize} base: beside the base as it is stored it is an approximation`,

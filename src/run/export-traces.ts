@@ -25,10 +25,10 @@ export interface AgentTraj {
 export function agentTraj(episode: TraceLine): AgentTraj {
   const { task, success } = episode;
   const [first, ...rest] = buildRecordedConversation(episode);
-  const said = first?.role === 'system' ? withSystem(first.content, rest) : first ? [first, ...rest] : [];
+  const messages = first?.role === 'system' ? withSystem(first.content, rest) : first ? [first, ...rest] : [];
   return {
     item_id: `${task.env}_${task.index}`,
-    conversations: said.map((message) =>
+    conversations: messages.map((message) =>
       message.role === 'assistant'
         ? { from: 'gpt' as const, loss: message.reward !== undefined, value: message.content }
         : { from: 'human' as const, loss: null, value: message.content },

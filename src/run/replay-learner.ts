@@ -31,11 +31,11 @@ export async function replayRun(dir: string): Promise<ReplayedLearner> {
   const checkpoint = loadCheckpoint(checkpoints, from);
   const envModule = worldUrl(config.env.id, config.env.options);
   const updates = await replayLearner({ config, dir, journal, checkpoint, envModule });
-  const odd = updates.find(({ recorded, made }) => recorded !== made);
-  if (odd) {
+  const different = updates.find(({ recorded, made }) => recorded !== made);
+  if (different) {
     throw new LongplayError(
       'BAD_TRACE',
-      `update ${odd.version}: expected the recorded weights ${odd.recorded.slice(0, 16)}…, made ${odd.made?.slice(0, 16) ?? 'none'}…; on another machine or with other engine threads the last bits differ`,
+      `update ${different.version}: expected the recorded weights ${different.recorded.slice(0, 16)}…, made ${different.made?.slice(0, 16) ?? 'none'}…; on another machine or with other engine threads the last bits differ`,
     );
   }
   return { from, updates: updates.length };

@@ -49,7 +49,7 @@ export class RolloutWatch {
   watch(run: Run, display: Pick<RunConsole, 'progress'>): void {
     const next = () => {
       this.#cancel = this.#clock.setTimer(LOOK_MS, () => {
-        // Whatever ends the run is told by the run.
+        // Whatever ends the run is reported by the run.
         this.#looking = this.#look(run, display, false).catch(() => {});
         void this.#looking.then(() => {
           if (!this.#stopped) next();

@@ -84,7 +84,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
   const given = options.config ?? trained;
   if (!given)
     throw new UserError('BAD_ARGUMENT', 'rollout: config is missing; or give policyRun, whose own it then is');
-  // A checkpoint holds the state of its run's schedule, and is refused under another one; `plan` says how long to play.
+  // A checkpoint holds the state of its run's schedule, and is refused under another one; `plan` gives how long to play.
   const raw = { stop: { updates: 1 }, ...given, horizon: trained?.horizon ?? { type: 'fixed', rounds: horizon } };
   const checked = checkRunConfig(raw, 'config');
   const config = { ...checked, env: locateEnv(checked.env, process.cwd()) };

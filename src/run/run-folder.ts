@@ -75,7 +75,10 @@ export function runOf(path: string): string {
 /** Folder of a new run. @throws {UserError} BAD_ARGUMENT for a name that is a path: it would lie elsewhere than in `runs` */
 export function runDir(runs: string, name: string): string {
   if (/^[^/\\\p{C}]+$/u.test(name) && name !== '.' && name !== '..') return join(runs, name);
-  throw new UserError('BAD_ARGUMENT', `--name '${name}': expected a name without slashes; --runs says where runs live`);
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `--name '${name}': expected a name without slashes; --runs names where runs live`,
+  );
 }
 
 /** Free name, which no run in `runs` has yet: `base`, `base-2`, … */

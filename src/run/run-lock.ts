@@ -1,6 +1,6 @@
 /**
  * Lock file in a run's folder for as long as a process trains there: a second one is refused. A native library that
- * aborts, or a kill, takes the process along before it can say anything: the file that it leaves tells the next start so.
+ * aborts, or a kill, takes the process along before it can report anything: the file that it leaves shows it to the next start.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -12,7 +12,7 @@ interface Mark {
   readonly format: 2;
   readonly pid: number;
   readonly host: string;
-  /** Start of the process in clock ticks since boot, where the system tells: a pid is given out again. */
+  /** Start of the process in clock ticks since boot, where the system reports it: a pid is given out again. */
   readonly started: string | undefined;
 }
 
@@ -98,8 +98,8 @@ function refusable<T>(write: () => T): T {
 }
 
 /**
- * Replaces a stale mark by ours. Two processes may find the same one stale: the file is first renamed to a name of our
- * own, and a process that took another's fresh mark puts it back and is refused.
+ * Replaces a stale mark by ours. Two processes may find the same one stale, so the file is first renamed to a name of
+ * our own. A process that took another's fresh mark puts it back and is refused.
  */
 function replaceStale(path: string, stale: string | undefined, mine: Mark): void {
   const aside = `${path}.${process.pid}`;

@@ -33,7 +33,7 @@ export function runStreams(): RunStreams {
 
 /** Watches the observations of a started run. */
 export function watchObservations({ observations$ }: RunStreams, run: Run): void {
-  // Whatever breaks the pool ends the run, which says so.
+  // Whatever breaks the pool ends the run, which reports it.
   run.observations$.subscribe({ next: (event) => observations$.push(event), error() {} });
 }
 

@@ -251,7 +251,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
     throw thrown;
   });
   try {
-    listEvaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
+    listEvaluatedTasks(run.env, config.evaluation); // a set that is not there is reported before training, not after it
     watchObservations(streams, run);
     request.onStarted?.(run);
     const { interrupt } = request;

@@ -116,9 +116,9 @@ export type Restart = 'permanent' | 'transient' | 'temporary';
 
 export interface SpawnOptions {
   /**
-   * Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. `weigh` makes the capacity one of
-   * bytes, say, instead of messages: weight of a message, > 0 and the same whenever it is asked; a mailbox below its
-   * capacity takes one more, whatever that weighs.
+   * Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. `weigh` gives the weight of a
+   * message, > 0 and the same at every call; the capacity is then in its unit, e.g. bytes. A mailbox below its capacity
+   * takes one more message, whatever its weight.
    */
   readonly mailbox?: {
     readonly capacity: number;
@@ -134,8 +134,8 @@ export interface SpawnOptions {
   /** Milliseconds until the first incarnation must be ready. Default 30000. */
   readonly startMs?: number;
   /**
-   * False for an actor inside a native call that must not be cut (an engine): it is only ever asked to stop, and one
-   * that does not within `shutdownMs` is a fatal error of the system naming actor, message and age. Default true.
+   * False for an actor inside a native call that must not be cut (an engine): it is only ever asked to stop. One that
+   * does not stop within `shutdownMs` is a fatal error of the system, which names actor, message and age. Default true.
    */
   readonly killable?: boolean;
   /** Default: the system's root supervisor, or the spawning actor's own. */
@@ -186,7 +186,7 @@ export interface ActorStats {
   readonly oldestMs: number;
   /** Type of the message in hand, or of the oldest one waiting. */
   readonly message: string | undefined;
-  /** Paths of actors it has asked and not heard from. */
+  /** Paths of actors that it has asked and that have not answered. */
   readonly waitingFor: readonly string[];
   /** Milliseconds since a `heartbeat` that its thread has not answered; 0 when there is none, or no thread. */
   readonly silentMs: number;
@@ -246,8 +246,8 @@ export interface ScopedSystem {
   /** Declares outside work as `Context.outside` does, for the code around the system. */
   outside<T>(work: Promise<T>): Promise<T>;
   /**
-   * In serial mode, the order of delivery from here on follows from the system's seed and `label` alone, so that a
-   * resumed run goes on like one that was never stopped. Nothing in async mode.
+   * In serial mode the order of delivery from here on follows from the system's seed and `label` alone. So a resumed
+   * run goes on like one that was never stopped. Nothing in async mode.
    */
   reorder(label: number): void;
 }

@@ -31,7 +31,7 @@ export interface Executor {
   ping?(): void;
   /** Milliseconds since a ping that was not answered. */
   readonly silentMs?: number;
-  /** Milliseconds in handlers that `progressed` was not told yet, the running one's included. */
+  /** Milliseconds in handlers that `progressed` has not received yet, the running one's included. */
   readonly busyMs: number;
 }
 

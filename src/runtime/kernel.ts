@@ -111,22 +111,22 @@ export class Kernel implements SystemPort {
     return this.router.waits.waitingFor(path);
   }
 
-  watch(path: string, told: (down: Down) => void): () => void {
+  watch(path: string, onDown: (down: Down) => void): () => void {
     let watchers = this.#watchers.get(path);
     if (!watchers) this.#watchers.set(path, (watchers = new Set()));
-    watchers.add(told);
+    watchers.add(onDown);
     if (this.thread && this.router.linkTo(path)) this.thread.uplink.post(['watch', path]);
     else if (!this.router.cells.has(path)) {
-      // Gone before the watch began: say so, as OTP's monitor does.
-      queueMicrotask(() => told({ path, reason: { kind: 'normal' }, final: true }));
+      // Gone before the watch began: report it, as OTP's monitor does.
+      queueMicrotask(() => onDown({ path, reason: { kind: 'normal' }, final: true }));
     }
-    return () => watchers.delete(told);
+    return () => watchers.delete(onDown);
   }
 
   reportDown(down: Down): void {
     const watchers = this.#watchers.get(down.path);
     if (down.final) this.#watchers.delete(down.path);
-    for (const told of watchers ?? []) told(down);
+    for (const onDown of watchers ?? []) onDown(down);
   }
 
   forget(cell: { readonly path: string }, reason: StopReason): void {

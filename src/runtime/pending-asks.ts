@@ -1,4 +1,4 @@
-/** Asks that an actor was given and has not answered: the askers are told when the actor ends. */
+/** Asks that an actor was given and has not answered: their askers get an error when the actor ends. */
 import type { Address, AskTag } from './envelope.ts';
 
 /** Asks up to which none is looked at for having expired. */

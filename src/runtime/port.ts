@@ -31,12 +31,12 @@ export interface SystemPort {
   deadLetter(path: string, envelope: Envelope, why: string): void;
   /** Reports a message that the actor has no handler for. */
   reportUnhandled(path: string, envelope: Envelope): void;
-  /** Calls `told` whenever an incarnation at `path` ends. @returns ends the watch */
-  watch(path: string, told: (down: Down) => void): () => void;
-  /** Tells the watchers of an address. */
+  /** Calls `onDown` whenever an incarnation at `path` ends. @returns ends the watch */
+  watch(path: string, onDown: (down: Down) => void): () => void;
+  /** Notifies the watchers of an address. */
   reportDown(down: Down): void;
   /** Gives up the address of a cell: no incarnation will follow. */
   forget(cell: { readonly path: string }, reason: StopReason): void;
-  /** Paths that the actor has asked and not heard from. */
+  /** Paths that the actor has asked and that have not answered. */
   waitingFor(path: string): readonly string[];
 }

@@ -130,7 +130,7 @@ export class Router {
         this.waits.handleChained(frame[1], reviveError(frame[2]));
         break;
       case 'event':
-        // The life of the thread's own actor is told by its proxy.
+        // The life of the thread's own actor is reported by its proxy.
         if (frame[1].type === 'dead-letter' || frame[1].type === 'unhandled' || !this.#links.has(frame[1].path)) {
           this.#port.emit(frame[1]);
         }

@@ -1,7 +1,7 @@
 /**
  * Ports: several message ports over one byte stream between two processes, with the interface of a thread's ports. Not
- * Node's own channel (`process.send`): whatever code of the other process says there is believed by Node itself, and some
- * of it (`{ cmd: 'NODE_HANDLE_ACK' }`, bytes that are no message) ends the process that hears it.
+ * Node's own channel (`process.send`): Node itself trusts whatever code of the other process sends there. Some of it
+ * (`{ cmd: 'NODE_HANDLE_ACK' }`, bytes that are no message) ends the receiving process.
  */
 import type { Duplex } from 'node:stream';
 import { deserialize, serialize } from 'node:v8';
@@ -17,7 +17,7 @@ export interface StreamPortsOptions {
   readonly count: number;
   /** Bytes of one message that are taken at most; a longer one is malformed. */
   readonly maxBytes: number;
-  /** Called once when the other end is gone, or has sent what is no message: nothing is heard from then on. */
+  /** Called once when the other end is gone, or has sent what is no message; nothing is received from then on. */
   readonly onEnd: (malformed: boolean) => void;
 }
 

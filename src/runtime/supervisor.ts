@@ -38,7 +38,7 @@ export class Supervisor implements Child, SupervisorRef {
   #stopping = false;
   #endDelay: (() => void) | undefined;
 
-  /** @param escalate told when the intensity is exceeded; all children are stopped by then */
+  /** @param escalate called when the intensity is exceeded; all children are stopped by then */
   constructor(
     path: string,
     options: SupervisorOptions,

@@ -28,7 +28,7 @@ const outbox = new Outbox(
     outbox.post(['handled', plain, control]);
   },
 );
-// The main thread is told the events over the uplink; nobody here listens to them.
+// The main thread receives the events over the uplink; nobody here listens to them.
 const system = new System({ mode: 'async', seed: data.seed }, () => {}, { root: data.path, uplink: outbox });
 
 let root: ActorCell | undefined;

@@ -1,6 +1,6 @@
 /**
- * Threads: actors in worker threads. The mailbox of such an actor stands in the main thread and at most a window of
- * messages is under way, so capacity and overflow hold, and messages that an incarnation had not begun are not lost
+ * Threads: actors in worker threads. The mailbox of such an actor stands in the main thread, and at most a window of
+ * messages is under way. So capacity and overflow hold, and messages that an incarnation had not begun are not lost
  * with it. Threads form a star: whatever one sends to another passes through the main thread.
  */
 import { existsSync } from 'node:fs';
@@ -77,7 +77,7 @@ class ThreadExecutor implements Executor, Link {
   readonly #cell: ActorCell;
   readonly #worker: Worker;
   readonly #busy = busyMemory();
-  /** Busy time that the cell was told. */
+  /** Busy time that the cell was given. */
   #reportedMs = 0;
   readonly #outbox: Outbox;
   readonly #window: number;

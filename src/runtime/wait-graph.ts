@@ -31,7 +31,7 @@ export class WaitGraph {
     this.#statsOf = statsOf;
   }
 
-  /** Paths that the actor has asked and not heard from. */
+  /** Paths that the actor has asked and that have not answered. */
   waitingFor(path: string): readonly string[] {
     const targets = new Set<string>();
     for (const wait of this.#waits()) if (wait.from === path) targets.add(wait.to);

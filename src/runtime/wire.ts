@@ -14,7 +14,7 @@ export type Frame =
   // To any address; the main thread routes.
   | readonly ['tell', path: string, message: Message, ask: AskTag | undefined]
   | readonly ['answer', to: Address, answer: Answer]
-  // So many of the messages told to `path` are in its mailbox now (or dead): the sender may send as many more.
+  // So many of the messages sent to `path` are in its mailbox now (or dead): the sender may send as many more.
   | readonly ['took', path: string, count: number]
   // Life of the thread's actor.
   | readonly ['ready']

@@ -221,7 +221,7 @@ class Session {
     this.#sendMs = sendMs;
     this.usedAt = now();
     socket.on('message', (raw) => this.#receive(raw));
-    socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library says which to the client
+    socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library reports which to the client
   }
 
   /** True while a message is being answered. */

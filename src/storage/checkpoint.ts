@@ -2,9 +2,9 @@
  * Checkpoints that survive anything: `<dir>/<update>/{manifest.json, tensors.safetensors, state.json}`.
  *
  * A checkpoint is written in a hidden folder beside, every file and the folder synced, and then renamed: under its
- * number it is complete or absent. The manifest holds length and SHA-256 of every file and of itself, so one flipped
- * or missing byte anywhere is noticed; the loader names what is damaged and takes the one before. It never starts
- * over by itself: with nothing good to load it throws.
+ * number it is complete or absent. The manifest holds length and SHA-256 of every file and of itself, so one flipped or
+ * missing byte anywhere is noticed. The loader names what is damaged and takes the one before. It never starts over by
+ * itself: with nothing good to load it throws.
  *
  * One process writes a folder at a time. Hidden names in it: `.tmp-…` unfinished or being deleted, swept by the next
  * save; `.replaced-<update>` the earlier checkpoint of the same number, for the instant of the exchange;
@@ -64,8 +64,8 @@ interface Manifest {
  * Saves the state of a run after `update` updates. An earlier checkpoint of the same number is exchanged; those of
  * higher numbers belong to a future that the run went back from, and are set aside.
  *
- * A refusal of the disk (full, no permission, gone) comes back as a value: training goes on, the last good checkpoint
- * is untouched, and the caller says so loudly and tries again.
+ * A refusal of the disk (full, no permission, gone) comes back as a value. Training goes on and the last good
+ * checkpoint is untouched; the caller reports it and tries again.
  *
  * @throws {UserError} BAD_ARGUMENT or {ShapeError} for content that cannot be stored: the caller's mistake
  */

@@ -35,7 +35,7 @@ export async function recheck(env: Env, trajectory: Trajectory, listed = false):
   }
 }
 
-/** @param onTurn told before each action, by its number */
+/** @param onTurn called before each action with its number */
 async function compareEpisode(
   session: Session,
   { turns, finalObservation, horizon, end, success, actionTable }: Trajectory,

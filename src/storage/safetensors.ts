@@ -71,7 +71,7 @@ export function encodeSafetensors(tensors: StoredTensors, metadata?: Readonly<Re
  * Decodes a file.
  * @param source named in errors, e.g. the file's path
  * @returns tensors in arrays of their own, independent of `bytes`
- * @throws {LongplayError} BAD_CHECKPOINT saying what is wrong: cut short, too long, holes, overlaps, unknown dtype
+ * @throws {LongplayError} BAD_CHECKPOINT naming what is wrong: cut short, too long, holes, overlaps, unknown dtype
  */
 export function decodeSafetensors(bytes: Uint8Array, source = 'safetensors'): StoredTensors {
   const bad = (what: string): never => {

@@ -108,9 +108,7 @@ export class TraceStore {
   /** Reads a whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
   read(at: number): TraceLine {
     const stored = this.#readStored(at);
-    const { episode, fault = 'the index beside it says that an episode is there' } = parseLine(
-      readSpan(stored.file, stored),
-    );
+    const { episode, fault = 'the index beside it lists an episode there' } = parseLine(readSpan(stored.file, stored));
     if (!episode) throw createDamagedError(stored.file, `the line at byte ${stored.offset}`, fault);
     const credit = stored.purpose === 'train' ? this.#credits.get(stored.group) : undefined;
     if (!credit) return episode;

@@ -28,7 +28,7 @@ export interface TraceTurn extends Turn {
 /** Trace line of an episode: the trajectory, and its purpose: training, or which evaluation. */
 export interface TraceLine extends Trajectory {
   readonly purpose: string;
-  /** Sub-task of the task; absent in traces of programs that do not say. */
+  /** Sub-task of the task; absent in traces of programs that do not name it. */
   readonly label?: string;
   readonly turns: readonly TraceTurn[];
 }
@@ -123,7 +123,7 @@ export function readHeader(line: string, path: string): TraceHeader {
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${JSON.stringify(line.slice(0, 60))}`,
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${JSON.stringify(line.slice(0, 60))}`,
     );
   }
   return header;
@@ -199,8 +199,8 @@ type Plain = Record<string, unknown>;
 
 /**
  * Plain form of a turn: typed arrays as plain ones, milliseconds to the microsecond, which is the resolution of clocks.
- * Built by hand, a copy that is written over: a replacer is called for every number and takes seventy times as long, taking
- * the turn apart and putting it together again fifteen times.
+ * Built by hand, as a copy that is written over. A replacer, which is called for every number, takes seventy times as
+ * long; taking the turn apart and putting it together again takes fifteen times as long.
  */
 function plainTurn(turn: Turn): object {
   const { decision, stages } = turn;

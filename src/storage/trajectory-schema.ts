@@ -2,7 +2,7 @@
  * Schema of episodes as plain JSON: whatever comes back from a disk, a trace or a checkpoint, is held to it before
  * anything else reads it. Keys that it does not know are kept.
  *
- * `null` stands where a policy's own number was not finite, which JSON cannot say; such episodes are shown, and never
+ * `null` stands where a policy's own number was not finite, which JSON cannot hold; such episodes are shown, and never
  * trained on (src/compute/finite.ts). A reward is always a number: an env's answer was checked when it came.
  */
 import { z } from 'zod';

@@ -75,7 +75,7 @@ function lineRows(text: string): EvaluationRow[] {
   const line = lineSchema.safeParse(parse(text));
   if (!line.success) return [];
   const { update, evaluation } = line.data;
-  // Told apart by their update in traces; here they are one evaluation over time.
+  // Traces name them by their update; here they are one evaluation over time.
   return [{ update, ...evaluation, name: evaluation.name.replace(/ @\d+$/, '') }];
 }
 

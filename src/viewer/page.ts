@@ -1,6 +1,6 @@
 /**
  * Page of the viewer as one HTML document: styles, uPlot and our own script inline, nothing from elsewhere. A content
- * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace says.
+ * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace contains.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -146,8 +146,8 @@ export class RunSource {
   }
 
   /**
-   * Searches what episodes say, from the newest to the oldest; one piece of bounded bytes.
-   * @param below place that it starts below; the piece before told it
+   * Searches the text of episodes, from the newest to the oldest; one piece of bounded bytes.
+   * @param below place that it starts below; the piece before returned it
    */
   search(text: string, filters: EpisodeFilters, below = this.#rows.length): SearchPage {
     const needle = needleOf(text);

@@ -79,8 +79,8 @@ describe('the tasks that eval plays', { timeout: 180_000 }, () => {
   it.each([
     [['--tasks', 'nowhere'], /evaluation\.tasks: textcraft has no set 'nowhere'/],
     [['--tasks', './nowhere.txt'], /--tasks: there is no file \.\/nowhere\.txt/],
-    [['--tasks', 'selection', '--split', 'test'], /--split and --tasks both say what to play/],
-    [['--paper', '--episodes', '3'], /--paper says how often/],
+    [['--tasks', 'selection', '--split', 'test'], /--split and --tasks both name what to play/],
+    [['--paper', '--episodes', '3'], /--paper sets how often/],
   ])('cannot be %j', (args, message) => {
     const { status, stderr } = longplay('eval', run, ...args);
     expect(stderr).toMatch(message);

@@ -176,7 +176,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'wrong file',
     () => ['train', empty, '--runs', runs],
-    /empty\.yaml: it is empty; say at least .*horizon: \{ type: fixed/,
+    /empty\.yaml: it is empty; give at least .*horizon: \{ type: fixed/,
   ],
   ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
   ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
@@ -216,7 +216,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong type', () => ['eval', trained, '--horizon', '8,many'], /--horizon.*Expected a whole number of at least 1/],
   ['wrong file', () => ['eval', quickstart], /policy that has to be trained first; give the run's folder/],
 
-  ['absent', () => ['rollout', '--runs', runs], /say which world: --env textcraft/],
+  ['absent', () => ['rollout', '--runs', runs], /name the world: --env textcraft/],
   [
     'misspelt',
     () => ['rollout', '--env', 'textcrat', '--runs', runs],
@@ -225,7 +225,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => rollout('--episodes', '-1'), /--episodes.*Expected a whole number from 1 to/],
   ['out of range', () => rollout('--temperature', '-1'), /--temperature.*Expected a number of at least 0/],
   ['misspelt', () => rollout('--split', 'trian'), /--split.*did you mean train\?/],
-  ['contradiction', () => rollout('--split', 'test', '--tasks', 'selection'), /--split: --tasks says what to play/],
+  ['contradiction', () => rollout('--split', 'test', '--tasks', 'selection'), /--split: --tasks names what to play/],
   [
     'contradiction',
     () => rollout('--set', 'tasks.set=selection'),
@@ -273,12 +273,12 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'wrong file',
     () => ['export', traces, '--out', join(folder, 'x.txt')],
-    /its ending names no format \(\.json, \.jsonl, \.parquet\); say --format/,
+    /its ending names no format \(\.json, \.jsonl, \.parquet\); give --format/,
   ],
   [
     'contradiction',
     () => ['export', traces, '--format', 'chatml', '--out', join(folder, 'x.parquet')],
-    /its ending says parquet, --format says chatml/,
+    /its ending names parquet, --format names chatml/,
   ],
   ['read-only', () => ['export', traces, '--out', join(READ_ONLY, 'x.json')], /cannot write \/sys\/nowhere\/x\.json/],
   [

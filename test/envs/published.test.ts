@@ -76,7 +76,7 @@ describe('a published episode of TextCraft', () => {
     const whole = actionsOf(convertAgentTraj([good], 'file')[0]!);
     expect(kept.map(actionsOf)).toEqual([whole, whole]);
     expect(notices).toEqual([
-      expect.stringMatching(/^file, textcraft_\d+: left out: observation \d+ was "Instruction:.*; the world says "/),
+      expect.stringMatching(/^file, textcraft_\d+: left out: observation \d+ was "Instruction:.*; the world answers "/),
       expect.stringMatching(/: left out: textcraft: not an opening observation: "Hello."$/),
       '2 of 4 published episodes played again, 2 left out',
     ]);

@@ -45,7 +45,7 @@ const CANDIDATES: readonly EngineOptions[] = [
 export function doctor(program: Command): void {
   program
     .command('doctor')
-    .description('say what this machine has: cores, engines, GPU, and what each lacks')
+    .description('show what this machine has: cores, engines, GPU, and what each lacks')
     .option('--model <folder>', 'try a pretrained model here: load, write, score again, one LoRA step')
     .addOption(new Option('--quantize <bits>', "of the model's base").choices(['none', 'int8', 'int4']).default('none'))
     .option('--server <url>', 'with --model: try a vLLM or SGLang over the same base too')
@@ -59,7 +59,7 @@ export function doctor(program: Command): void {
           refuseFlags(
             command,
             ['api', 'servedModel'],
-            'without a server there is nothing to say of it; name one with --server <url>',
+            'without a server there is nothing to check; name one with --server <url>',
           );
         }
         if (flags.model !== undefined) {

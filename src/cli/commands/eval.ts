@@ -111,12 +111,12 @@ function applyFlags(configured: RunConfig['evaluation'], flags: EvalFlags): RunC
     value === undefined ? [] : [name],
   );
   if (among.length > 1) {
-    throw new UserError('BAD_ARGUMENT', `eval: ${among.join(' and ')} both say what to play: give one of them`);
+    throw new UserError('BAD_ARGUMENT', `eval: ${among.join(' and ')} both name what to play: give one of them`);
   }
   if (paper && (episodes !== undefined || horizon !== undefined || greedy)) {
     throw new UserError(
       'BAD_ARGUMENT',
-      'eval: --paper says how often, how long and at what temperature: give it alone',
+      'eval: --paper sets how often, how long and at what temperature: give it alone',
     );
   }
   const { tasks: named, ...rest } = configured;
@@ -136,7 +136,7 @@ function describePlayed({ split, tasks }: RunConfig['evaluation']): object {
   return tasks === undefined ? { split } : { tasks };
 }
 
-/** Sampled, greedy, or what the configuration says. */
+/** Sampled, greedy, or as configured. */
 function kinds({ greedy, paper }: EvalFlags): readonly ('sampled' | 'greedy')[] | undefined {
   if (paper) return ['sampled'];
   return greedy ? ['greedy'] : undefined;

@@ -43,7 +43,7 @@ export function exportTraces(program: Command): void {
     .addOption(
       new Option(
         '--format <format>',
-        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn; by default what the ending of --out says',
+        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn; by default what the ending of --out names',
       ).choices(['agenttraj', 'chatml', 'dpo', 'parquet']),
     )
     .addOption(
@@ -70,17 +70,17 @@ function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
   stdout.line(`update ${update} → ${out}`);
 }
 
-/** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
+/** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending names one, or they differ */
 function formatOf({ format, out }: ExportFlags): Format {
   if (out === '-') throw new UserError('BAD_ARGUMENT', '--out -: expected a file, e.g. episodes.jsonl');
   const fitting = BY_ENDING[extname(out).toLowerCase()];
   if (format === undefined && !fitting) {
     const endings = Object.keys(BY_ENDING).join(', ');
-    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); say --format`);
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); give --format`);
   }
   // JSON is JSON, whatever its ending; Parquet is not.
   if (format !== undefined && fitting && (format === 'parquet') !== fitting.includes('parquet')) {
-    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending says ${fitting[0]}, --format says ${format}`);
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names ${fitting[0]}, --format names ${format}`);
   }
   return format ?? fitting![0]!;
 }

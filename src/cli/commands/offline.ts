@@ -66,7 +66,7 @@ function offline(program: Command, name: string, epochs: number, description: st
     .option('--epochs <n>', 'passes over the data', wholeNumber(1), epochs)
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', wholeNumber(1), 32)
     .option('--set <key=value>', 'override a key of the configuration; give it once for each', collectFlag, [])
-    .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then say nothing')
+    .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then prove nothing')
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--json', 'one JSON object per line');
@@ -98,7 +98,7 @@ async function dpoCommand(path: string, flags: OfflineFlags): Promise<void> {
 
 /**
  * Learns: reads everything, makes the run's folder, teaches. A run that came to nothing leaves no folder.
- * @param teach learns, and says from how much
+ * @param teach learns, and returns from how much
  */
 async function learn(
   command: string,

@@ -32,8 +32,8 @@ export function replay(program: Command): void {
     .description('step through recorded episodes, or play them again in their env')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
     .option('--episode <id>', 'start with this episode, or check it alone')
-    .option('--env <path>', "the world's module, where it does not lie any more where the trace says")
-    .option('--check', 'play again and say where the env answers otherwise than recorded')
+    .option('--env <path>', "the world's module, where it is not at the path in the trace any more")
+    .option('--check', 'play again and show where the env answers otherwise than recorded')
     .action((path: string, flags: ReplayFlags) => runCommand(() => replayCommand(path, flags)));
 }
 
@@ -101,11 +101,11 @@ function describeDifference({ episode, task }: TraceLine, { turn, what, recorded
   ].join('\n');
 }
 
-/** Characters of an observation that are told. */
-const TOLD_CHARS = 1000;
+/** Characters of an observation that are shown. */
+const SHOWN_CHARS = 1000;
 
 function quoteValue(value: unknown): string {
-  return shorten(JSON.stringify(value) ?? 'nothing', TOLD_CHARS);
+  return shorten(JSON.stringify(value) ?? 'nothing', SHOWN_CHARS);
 }
 
 /** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */

@@ -68,7 +68,7 @@ export function rollout(program: Command): void {
     .action((flags: RolloutFlags, command: Command) =>
       runCommand(async () => {
         if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
-        if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks says what to play; give one of them');
+        if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks names what to play; give one of them');
         refuseTrainingKeys(flags.set);
         await rolloutCommand(flags);
       }),
@@ -137,7 +137,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
   const id = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
   if (id === undefined) {
     const known = worldIds().join(', ');
-    throw new UserError('BAD_ARGUMENT', `rollout: say which world: --env ${known}, or the path of a module`);
+    throw new UserError('BAD_ARGUMENT', `rollout: name the world: --env ${known}, or the path of a module`);
   }
   const bothModules = trained !== undefined && isModulePath(trained.env.id) && isModulePath(id);
   if (trained && trained.env.id !== id && !bothModules) {

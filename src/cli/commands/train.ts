@@ -166,14 +166,14 @@ export async function trainAndReport(request: {
     config: request.config,
     name: basename(request.dir),
   });
-  const say = (line: string) => display.notice(line);
-  const interrupt = onInterrupt(say);
+  const notify = (line: string) => display.notice(line);
+  const interrupt = onInterrupt(notify);
   let status: RunStatus | undefined;
   try {
     const run = train({
       ...request,
       onMetrics: (row) => metrics$.next(row),
-      onNotice: say,
+      onNotice: notify,
       interrupt: interrupt.signal,
       onProgress: (latest) => {
         status = latest;

@@ -34,7 +34,7 @@ export const CODES = {
   otherSettings: 10058,
   /** Another message was stored before this one. */
   wrongSequence: 10071,
-  /** Message that was not stored: a limit of the stream, or the disk. Only the text tells which. */
+  /** Message that was not stored: a limit of the stream, or the disk. Only the text names which. */
   notStored: 10077,
 } as const;
 /** Codes of errors that pass: no quorum yet, no resources, a full stream, a stream or consumer that is not back yet. */

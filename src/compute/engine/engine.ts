@@ -30,7 +30,7 @@ export type Feed = HostTensor | DeviceTensor;
 
 /**
  * Output of a run: a device tensor that can be fed to the next run as it is. `data` is there unless the output was kept
- * on a device with memory of its own; reading it then throws and says to call `read`.
+ * on a device with memory of its own; reading it then throws an error that names `read`.
  */
 export interface RunTensor extends DeviceTensor, HostTensor {}
 

@@ -26,7 +26,7 @@ const NEEDS: Readonly<Record<EngineDevice, string>> = {
 
 /**
  * Opens an engine over a loaded onnxruntime-node. A device other than the cpu is tried with one small run in another process.
- * @throws {UserError} MISSING_ENGINE if the device cannot be used, saying why and what it needs
+ * @throws {UserError} MISSING_ENGINE if the device cannot be used, with the reason and what it needs
  */
 export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Promise<Engine> {
   const { device } = settings;

@@ -120,7 +120,7 @@ class OrtProgram implements Program {
   readonly outputs: Program['outputs'];
   readonly #shared: Shared;
   readonly #model: Uint8Array;
-  /** Sessions by the outputs that they keep on the device, which has to be said when a session is made. */
+  /** Sessions by the outputs that they keep on the device; a session is created for one such set. */
   readonly #sessions = new Map<string, InferenceSession>();
   /** Buffers of outputs of fixed shape that were disposed of, by output: the next runs write into them. */
   readonly #spare = new Map<string, OrtTensor[]>();
@@ -267,7 +267,7 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
   return engine;
 }
 
-/** Message of onnxruntime without the place in its C++ source, which tells a user nothing. */
+/** Message of onnxruntime without the place in its C++ source, which is of no use to a user. */
 function stripSourcePlace(message: string): string {
   return message.replace(/^\/\S+\.(?:cc|cpp|h):\d+ .*? was false\. /, '');
 }

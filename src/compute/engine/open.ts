@@ -20,7 +20,7 @@ const DEVICES: Readonly<Record<EngineName, readonly string[]>> = {
 /**
  * Opens an engine; its package is loaded here and not before. `auto` takes onnxruntime-node, and onnxruntime-web where
  * that is absent.
- * @throws {UserError} MISSING_ENGINE if the engine or device asked for cannot be had; the message says how to get it
+ * @throws {UserError} MISSING_ENGINE if the engine or device asked for cannot be had; the message names the way to get it
  * @throws {UserError} BAD_CONFIG for options that no engine takes
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {

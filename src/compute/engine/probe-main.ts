@@ -1,4 +1,4 @@
-/** Process of a probe (probe.ts): computes one number on the device named by its argument, or says why it cannot. */
+/** Process of a probe (probe.ts): computes one number on the device named by its argument, or reports why it cannot. */
 import { messageOf } from '../../core/errors.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import type { EngineDevice } from './engine.ts';

@@ -59,7 +59,7 @@ function swapLastTwo(tf: Tf, x: T): T {
   return tf.transpose(x, perm);
 }
 
-/** Rows of 0 with a 1 where the index says: [...] → [..., count] f32. (tf.oneHot refuses a count of 1.) */
+/** Rows of 0 with a 1 at the index: [...] → [..., count] f32. (tf.oneHot refuses a count of 1.) */
 function hotRows(tf: Tf, ids: T, count: number): T {
   return tf.cast(tf.equal(tf.expandDims(ids, -1), tf.range(0, count, 1, 'int32')), 'float32');
 }

@@ -1,16 +1,16 @@
 import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
- * Configuration of the decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions,
- * grouped-query attention, SwiGLU), so that public checkpoints of that family fit, plus options that the local policy
- * needs and that are off for public checkpoints.
+ * Configuration of the decoder-only transformer. Its block is that of the Qwen2 family (RMSNorm, rotary positions,
+ * grouped-query attention, SwiGLU), so public checkpoints of that family fit. Options that only the local policy needs
+ * are off for those.
  */
 export interface ModelConfig {
   readonly vocabSize: number;
   /** Model width d. */
   readonly hiddenSize: number;
   readonly layers: number;
-  /** Query heads; `hiddenSize / heads` is the head width, unless `headDim` says otherwise. */
+  /** Query heads; `hiddenSize / heads` is the head width, unless `headDim` gives another. */
   readonly heads: number;
   /** Key/value heads; divides `heads`. */
   readonly kvHeads: number;
@@ -32,13 +32,13 @@ export interface ModelConfig {
   readonly focusBit: boolean;
   /**
    * Same-token bias, added to the scores of the first head between tokens of one id. That head so begins by looking up where
-   * else a word stands; a small model takes long to tell hundreds of words apart by what it has learnt of them. Absent for
-   * public checkpoints.
+   * else a word stands: a small model takes long to learn to distinguish hundreds of words. Absent for public
+   * checkpoints.
    */
   readonly sameTokenBias?: number;
   /**
-   * Same-line bias, added to the scores of the last head between tokens of one line of the prompt; a newline begins one. What
-   * a line says of one thing (a recipe, an object) is so read together from the start. Absent for public checkpoints.
+   * Same-line bias, added to the scores of the last head between tokens of one line of the prompt; a newline begins one. A
+   * line about one thing (a recipe, an object) is so read as a whole from the start. Absent for public checkpoints.
    */
   readonly sameLineBias?: SameLineBias;
   /** Factor on token embeddings. 1 for public checkpoints. */

@@ -219,7 +219,7 @@ export class MentionBook {
     this.#prompt = prompt;
   }
 
-  /** Number of the list of an action, which is mentioned wherever the prompt says. */
+  /** Number of the list of an action. The prompt defines where the action is mentioned. */
   listOf(action: string): number {
     const known = this.#byAction.get(action);
     if (known !== undefined) return known;

@@ -9,7 +9,7 @@ import { embed, type Parameters, projection, type TokenInputs } from './transfor
 
 /**
  * Action texts in pieces: a piece is a token with the tokens before it that it is embedded with, and its focus bit. Lists
- * of actions say the same over and over, so each of the U different pieces is read once.
+ * of actions repeat the same pieces, so each of the U different ones is read once.
  */
 export interface ActionPieces extends Pick<TokenInputs, 'ids' | 'previous' | 'focus'> {
   /** [rows, U] f32: how often each piece stands in each text. */

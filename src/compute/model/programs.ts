@@ -91,9 +91,9 @@ export function chooseGraph(config: ModelConfig): Graph {
 }
 
 /**
- * Reads whole windows, nothing cached, and scores the candidates of each: what {@link prefillGraph}, {@link actionsGraph}
- * and {@link chooseGraph} do for a view that is rendered anew every turn, in one call and without carrying keys and
- * values back and forth. Outputs `scores` [G, D, C] (unmasked) and, with a value head, `values` [G·D].
+ * Reads whole windows, nothing cached, and scores the candidates of each, for a view that is rendered anew every turn.
+ * It does what {@link prefillGraph}, {@link actionsGraph} and {@link chooseGraph} do, in one call and without carrying
+ * keys and values back and forth. Outputs `scores` [G, D, C] (unmasked) and, with a value head, `values` [G·D].
  */
 export function windowGraph(config: ModelConfig): Graph {
   checkModelConfig(config);
@@ -119,8 +119,8 @@ export function decodeGraph(config: ModelConfig): Graph {
 export interface Decoding {
   readonly decoder: DecoderKind;
   /**
-   * Masked token decisions, which could only draw some of the ids, say which, in lists: `decisions.allowed` [R, L] and what
-   * goes with it ({@link possibleMask}) is fed, never [R, V]. True by default.
+   * Masked token decisions: only some of the ids could be drawn. They are fed as lists, `decisions.allowed` [R, L] and what
+   * goes with it ({@link possibleMask}), never as [R, V]. True by default.
    */
   readonly masked?: boolean | undefined;
   /** Parts that token decisions over a frozen vocabulary are computed in, so that [R, V] is never kept; 1. */

@@ -3,7 +3,7 @@ import type { BlockSource, DenseSource, FileBytes } from './fixed.ts';
 import { canonical, type Dim, multipleOf, terms } from './shape.ts';
 import type { DType, HostData } from './tensor.ts';
 
-/** ONNX attribute: an int, ints, a string, or a float, which has to be said. */
+/** ONNX attribute: an int, ints, a string, or a float, which is marked as one. */
 export type OnnxAttr = number | readonly number[] | string | { readonly float: number };
 
 export interface OnnxNode {

@@ -31,7 +31,7 @@ export function onnxOutputName(name: string): string {
 
 /**
  * Writes the graph as the bytes of an ONNX model (opset 21), with weights as inputs and fixed tensors left in their
- * files: named by their paths from the root of the file system, which is the folder that a runtime has to be told of.
+ * files. These are named by their paths from the root of the file system, which is the folder to pass to a runtime.
  * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
  * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit

@@ -41,7 +41,7 @@ export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  /** Masked decisions: true (the default) where each says which ids were possible; false: all of them were. */
+  /** Masked decisions: true (the default) where each names the ids that were possible; false: all of them were. */
   readonly masked?: boolean | undefined;
   /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
   readonly chunks?: number | undefined;

@@ -249,13 +249,14 @@ function situationsOf(
 }
 
 /**
- * Nats per token that another engine's log-probabilities may be off on average, of decisions under the learner's present
- * weights. 16-bit servers are off by some hundredths; this is another model, another adapter or a temperature.
+ * Nats per token that another engine's log-probabilities may be off on average, of decisions under the learner's
+ * present weights. Servers in 16-bit precision are off by some hundredths. More means another model, another adapter or
+ * a temperature.
  */
 const LARGEST_GAP = 0.2;
 
 function disagreement(nats: number): Breakage {
-  const message = `the server's log-probabilities are off by ${nats.toFixed(3)} nats a token, expected at most ${LARGEST_GAP}: it has another base or adapter, or tells them before its own temperature`;
+  const message = `the server's log-probabilities are off by ${nats.toFixed(3)} nats a token, expected at most ${LARGEST_GAP}: it has another base or adapter, or reports them before its own temperature`;
   return { where: 'measurement', message };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Schema of the state that a run's checkpoint keeps beside its tensors. Hashes prove that the bytes are those that were
- * written; this proves that they are the state of a run: a checkpoint that fails it is passed over like a damaged one.
+ * written; this proves that they are the state of a run. A checkpoint that fails it is passed over like a damaged one.
  *
  * It holds for the plain JSON of `RunState` (run-state.ts). Its `rollout` part is the scheduler's
  * (`SchedulerState`), `horizon` the schedule's; both are `null` where weights were trained without a run (sft, dpo).
@@ -320,8 +320,8 @@ function findInvalidTokens({ running, delivered }: Scheduler, vocabSize: number)
   for (const { decision } of turns) {
     if (!decision) continue;
     const ids = [...(decision.context ?? []), ...(decision.kind === 'tokens' ? decision.tokens : [])];
-    const odd = ids.find((id) => id >= vocabSize);
-    if (odd !== undefined) return `rollout: token ${odd} of a vocabulary of ${vocabSize}`;
+    const invalid = ids.find((id) => id >= vocabSize);
+    if (invalid !== undefined) return `rollout: token ${invalid} of a vocabulary of ${vocabSize}`;
   }
   return undefined;
 }

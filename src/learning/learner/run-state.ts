@@ -117,7 +117,7 @@ function checkIdentity(path: string, found: Identity, expected: Identity): void 
   };
   for (const key of ['env', 'view', 'vocabulary', 'decoder'] as const) {
     if (found[key] === expected[key]) continue;
-    // A user's module may have been moved; its view and vocabulary tell whether it is the same.
+    // A user's module may have been moved; its view and vocabulary show whether it is the same.
     if (key === 'env' && [found, expected].every(({ env }) => /[\\/]/.test(env))) continue;
     differs(key, found[key], expected[key]);
   }

@@ -7,9 +7,10 @@
  * R is the discounted reward-to-go, V the learner's critic at the start of the update. As the critic learns that such states are won,
  * the weight of a remembered episode fades.
  *
- * @see Oh et al. 2018 (Self-Imitation Learning), eq. 1–3 and §3.1, https://arxiv.org/abs/1806.05635. Differs in that whole episodes are drawn, by
- *   their mean (R − V)₊; that they stand in the update's own minibatches, under PPO's clipped surrogate against the policy at
- *   its start (the gradient of its first step is the one above); and that the critic learns only from what the policy plays now.
+ * @see Oh et al. 2018 (Self-Imitation Learning), eq. 1–3 and §3.1, https://arxiv.org/abs/1806.05635. Differs in three
+ *   ways. Whole episodes are drawn, by their mean (R − V)₊. They stand in the update's own minibatches, under PPO's
+ *   clipped surrogate against the policy at its start (the gradient of its first step is the one above). The critic
+ *   learns only from what the policy plays now.
  */
 import { type DecisionColumns, decisionColumns, returnsToGo } from '../../algo/returns.ts';
 import type { Rng } from '../../core/rng.ts';
@@ -50,7 +51,7 @@ const LARGEST_RETURN = 1e6;
 
 /**
  * Surplus of an episode over the critic, (R − V)₊.
- * @param values [D] V where each decision was made; by default what its record says
+ * @param values [D] V where each decision was made; by default those of its record
  */
 export function surplusOf(trajectory: Trajectory, gamma: number, values?: ArrayLike<number>): Surplus {
   const columns = decisionColumns(trajectory, gamma);

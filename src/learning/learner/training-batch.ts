@@ -2,7 +2,7 @@
  * Training batches: trajectories → the training program's inputs. Pure.
  *
  * A trajectory is read again through the codec, as the policy read it. Each stretch of it under one prompt becomes a
- * member of a group: members of a rollout group that share their prompt (`Prompt.shared`) follow it together, a prompt
+ * member of a group. Members of a rollout group that share their prompt (`Prompt.shared`) follow it together; a prompt
  * that was rendered anew is a group of its own with one member. The token ids are the recorded ones.
  */
 
@@ -256,8 +256,8 @@ function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: read
 }
 
 /**
- * @param codec spells candidates, and says which ids free sampling may draw
- * @param decoding without `masked`, no decision may say which ids were possible
+ * @param codec spells candidates, and names the ids that free sampling may draw
+ * @param decoding without `masked`, no decision may name the ids that were possible
  * @param groups at least one, each with at least one decision
  * @param feedOf inputs of the loss of a decision; `at` counts decisions in order. Absent for a pass that only measures
  * @returns the program's inputs, and the row of each decision in the programs' outputs

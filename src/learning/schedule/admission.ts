@@ -1,6 +1,6 @@
 /**
- * Admission: how many groups may start now, so that hardly any is too old when the learner reaches it; and the hard
- * check that none that is too old is ever trained on.
+ * Admission: the number of groups that may start now, so that hardly any is too old when the learner reaches it. Beside
+ * it stands a hard check: none that is too old is ever trained on.
  *
  * Lag is the learner's version at the moment of training minus the version that produced a decision. The pace alone
  * keeps lag ≤ maxLag as long as groups are consumed in the order in which they were started. Groups finish in another
@@ -27,7 +27,7 @@ export interface AdmissionInput {
   /** Groups waiting for an update that it will leave out and that are to be replaced (dynamic sampling); default 0. */
   readonly uninformative?: number;
   /** Most groups one update consumes, ≥ groupsPerUpdate, by default that: then nothing is replaced. */
-  readonly mostPerUpdate?: number;
+  readonly maxPerUpdate?: number;
   /** Most groups running at once, for memory's sake; unbounded when absent. */
   readonly maxRunning?: number;
 }
@@ -42,7 +42,7 @@ export interface AdmissionInput {
  *
  *   min(maxRunning − running,
  *       (maxLag + version + 1)·groupsPerUpdate − (accepted − uninformative + running),
- *       (maxLag + 1)·mostPerUpdate + version·groupsPerUpdate − (accepted + running)), at least 0
+ *       (maxLag + 1)·maxPerUpdate + version·groupsPerUpdate − (accepted + running)), at least 0
  *
  * Counted from the whole run's totals, so it holds unchanged after a resume as long as those come from the checkpoint.
  *
@@ -51,17 +51,17 @@ export interface AdmissionInput {
  */
 export function groupsToStart(input: AdmissionInput): number {
   const { maxLag, version, groupsPerUpdate, accepted, running } = input;
-  const { uninformative = 0, mostPerUpdate = groupsPerUpdate, maxRunning = Number.MAX_SAFE_INTEGER } = input;
-  const counts = { maxLag, version, groupsPerUpdate, accepted, running, uninformative, mostPerUpdate, maxRunning };
+  const { uninformative = 0, maxPerUpdate = groupsPerUpdate, maxRunning = Number.MAX_SAFE_INTEGER } = input;
+  const counts = { maxLag, version, groupsPerUpdate, accepted, running, uninformative, maxPerUpdate, maxRunning };
   for (const [name, value] of Object.entries(counts)) {
-    const least = name === 'groupsPerUpdate' ? 1 : name === 'mostPerUpdate' ? groupsPerUpdate : 0;
+    const least = name === 'groupsPerUpdate' ? 1 : name === 'maxPerUpdate' ? groupsPerUpdate : 0;
     if (!Number.isSafeInteger(value) || value < least) {
       throw new UserError('BAD_ARGUMENT', `admission: ${name} must be a whole number in range, got ${value}`);
     }
   }
   const consumed = version * groupsPerUpdate;
   const informative = consumed + (maxLag + 1) * groupsPerUpdate - (accepted - uninformative + running);
-  const all = consumed + (maxLag + 1) * mostPerUpdate - (accepted + running);
+  const all = consumed + (maxLag + 1) * maxPerUpdate - (accepted + running);
   return Math.max(0, Math.min(maxRunning - running, informative, all));
 }
 

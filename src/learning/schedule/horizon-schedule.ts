@@ -20,8 +20,8 @@ export interface FixedHorizon {
 /**
  * ScalingInter-RL: step k uses `rounds[min(floor((k − 1) / steps_scaling_inter), last)]`.
  *
- * Differs from the original's code on resume alone: its scheduler compares the step count again after a load and
- * then runs one phase ahead (at a phase boundary) or one step behind.
+ * Differs from the original's code on resume alone. Its scheduler compares the step count again after a load; it then
+ * runs one phase ahead (at a phase boundary) or one step behind.
  */
 export interface StepwiseHorizon {
   readonly type: 'scaling_inter_stepwise';
@@ -57,9 +57,9 @@ export interface LinearHorizon {
  * - *collapse*: success x̄ < `collapse` · (the rung's best) where that best was at least `minGain`; down one rung
  *   after `patience` such updates in a row.
  *
- * Hysteresis: the two thresholds lie apart, both moves need `patience`, and once a rung had to be left downwards the
- * one below is left upwards only when success is back at `recover` · (its own earlier best). A rung entered from
- * below is judged against the success it was entered with.
+ * Hysteresis: the two thresholds lie apart, and both moves need `patience`. Once a rung had to be left downwards, the
+ * one below is left upwards only when success is back at `recover` · (its own earlier best). A rung entered from below
+ * is judged against the success it was entered with.
  */
 export interface AdaptiveHorizon {
   readonly type: 'adaptive';
@@ -148,7 +148,7 @@ export function restore(config: HorizonConfig, saved: unknown): HorizonState {
   if (canonical(state.config) !== canonical(config)) {
     throw new UserError(
       'BAD_CONFIG',
-      `horizon: the run was started with ${canonical(state.config)}, the configuration now says ${canonical(config)}; ` +
+      `horizon: the run was started with ${canonical(state.config)}, the configuration now has ${canonical(config)}; ` +
         'resume with the run’s own configuration or start a new run',
     );
   }
@@ -176,7 +176,7 @@ export function next(state: HorizonState, stats: UpdateStats): HorizonState {
   let successes = 0;
   let truncated = 0;
   for (const part of stats.byHorizon) {
-    if (part.horizon !== here) continue; // episodes of an earlier rung, still arriving: they say nothing of this one
+    if (part.horizon !== here) continue; // episodes of an earlier rung, still arriving: they show nothing of this one
     episodes += part.episodes;
     successes += part.successes;
     truncated += part.truncated;
@@ -265,9 +265,9 @@ function isCount(value: unknown, least: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= least;
 }
 
-/** The config as text, whatever the order of its keys, and whether it says its defaults or leaves them out. */
+/** Configuration as text. The order of its keys and defaults given or left out make no difference. */
 function canonical(config: HorizonConfig): string {
   const defaults: Readonly<Record<string, unknown>> = config.type === 'adaptive' ? ADAPTIVE_DEFAULTS : {};
-  const said = Object.entries(config).filter(([key, value]) => value !== defaults[key]);
-  return JSON.stringify(Object.fromEntries(said.sort(([a], [b]) => (a < b ? -1 : 1))));
+  const given = Object.entries(config).filter(([key, value]) => value !== defaults[key]);
+  return JSON.stringify(Object.fromEntries(given.sort(([a], [b]) => (a < b ? -1 : 1))));
 }

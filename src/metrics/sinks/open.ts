@@ -13,16 +13,20 @@ export interface SinksConfig {
 /**
  * Opens the sinks of a configuration.
  * @param dir the run's folder
- * @param say gets a line about what was opened
+ * @param onNotice receives a line for each sink that was opened or refused
  * @throws {UserError} BAD_CONFIG when the port cannot be opened
  */
-export async function openSinks(config: SinksConfig, dir: string, say: (line: string) => void): Promise<MetricSink[]> {
+export async function openSinks(
+  config: SinksConfig,
+  dir: string,
+  onNotice: (line: string) => void,
+): Promise<MetricSink[]> {
   const sinks: MetricSink[] = [];
   if (config.prometheusPort !== undefined) {
     const sink = prometheusSink(config.prometheusPort);
     try {
       const { port } = await sink.ready;
-      say(`metrics for Prometheus at http://127.0.0.1:${port}/metrics`);
+      onNotice(`metrics for Prometheus at http://127.0.0.1:${port}/metrics`);
     } catch (thrown) {
       throw new UserError(
         'BAD_CONFIG',
@@ -35,7 +39,7 @@ export async function openSinks(config: SinksConfig, dir: string, say: (line: st
     try {
       sinks.push(tensorboardSink(join(dir, 'tensorboard'), Date.now));
     } catch (thrown) {
-      say(`cannot write tensorboard: ${messageOf(thrown)}; the run goes on without it`);
+      onNotice(`cannot write tensorboard: ${messageOf(thrown)}; the run goes on without it`);
     }
   }
   return sinks;

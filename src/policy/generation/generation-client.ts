@@ -198,7 +198,7 @@ function done(tokens: unknown, logprobs: unknown, ended: boolean): Generation {
     logprobs.every((one) => Number.isFinite(one)) &&
     tokens.every(isTokenId);
   if (whole) return { kind: 'done', tokens, logprobs, ended };
-  throw new LongplayError('REMOTE_FAILED', 'the server tells no token ids with a log-probability each');
+  throw new LongplayError('REMOTE_FAILED', 'the server reports no token ids with a log-probability each');
 }
 
 function poster({ url, apiKey, attemptMs }: GenerationOptions) {
@@ -214,12 +214,12 @@ function poster({ url, apiKey, attemptMs }: GenerationOptions) {
   };
 }
 
-/** Parses what a server said; what is no JSON stays a text. */
-export function parseBody(said: string): unknown {
+/** Parses the body of a server's answer; what is no JSON stays a text. */
+export function parseBody(body: string): unknown {
   try {
-    return JSON.parse(said);
+    return JSON.parse(body);
   } catch {
-    return said;
+    return body;
   }
 }
 

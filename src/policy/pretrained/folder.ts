@@ -16,7 +16,7 @@ export interface PretrainedFacts {
   /** Absolute path of the folder. */
   readonly folder: string;
   readonly config: ModelConfig;
-  /** Ids that end a turn, by `generation_config.json` and `config.json`; empty where neither says. */
+  /** Ids that end a turn, by `generation_config.json` and `config.json`; empty where neither names any. */
   readonly endTokens: readonly number[];
   /** Sampling that `generation_config.json` asks for, e.g. `temperature 0.7`; none of it is done here. */
   readonly sampling: readonly string[];
@@ -38,7 +38,7 @@ const NEUTRAL: Readonly<Record<string, number>> = {
 };
 
 /**
- * Reads what a model's folder says about it. Its weights need not be there.
+ * Reads the facts of a model from its folder. Its weights need not be there.
  * @param maxPositions longest sequence wanted; the model's own limit by default
  * @throws {UserError} BAD_CHECKPOINT naming the file or the field
  */

@@ -54,8 +54,10 @@ export function findShards(folder: string): Shards {
     throw new UserError('BAD_CHECKPOINT', `${index}: ${messageOf(thrown)}`, { cause: thrown });
   }
   const names = [...new Set(Object.values(map))];
-  const odd = names.find((name) => typeof name !== 'string' || !/^[^/\\]+\.safetensors$/.test(name));
-  if (odd !== undefined) throw new UserError('BAD_CHECKPOINT', `${index}: ${JSON.stringify(odd)} is no shard's name`);
+  const invalid = names.find((name) => typeof name !== 'string' || !/^[^/\\]+\.safetensors$/.test(name));
+  if (invalid !== undefined) {
+    throw new UserError('BAD_CHECKPOINT', `${index}: ${JSON.stringify(invalid)} is no shard's name`);
+  }
   const missing = names.find((name) => !existsSync(join(folder, name)));
   if (missing) throw new UserError('BAD_CHECKPOINT', `${index}: shard ${missing} is missing from ${folder}`);
   const found = gather(names.map((name) => join(folder, name)));

@@ -20,7 +20,7 @@ interface Talk {
   readonly table: string[];
   readonly turns: PromptTurn[];
   /** Message that the model has not answered yet. */
-  told: string;
+  message: string;
   error: string | undefined;
   /** Prompt and answer of the last turn as token ids, where the server reports them. */
   read: readonly number[];
@@ -56,8 +56,8 @@ export class ChatPrompting implements Prompting {
     const actions = Array.from(request.actions, (index) => talk.table[index]!);
     const { history, guided } = this.#config;
     const { listActions, system } = this.#chat;
-    talk.told = renderObservation(request.observation, talk.error, listActions ? actions : undefined);
-    const talked = conversation(this.#start, talk.turns, talk.told, history);
+    talk.message = renderObservation(request.observation, talk.error, listActions ? actions : undefined);
+    const talked = conversation(this.#start, talk.turns, talk.message, history);
     const messages: readonly Message[] =
       system === undefined ? talked : [{ role: 'system', content: system }, ...talked];
     const choices =
@@ -79,7 +79,7 @@ export class ChatPrompting implements Prompting {
     const action = 'action' in parsed ? parsed.action : '';
     // The model sees a call of a tool again as the answer that it was asked for.
     const answer = written === '' && action !== '' ? this.#format.print('', action, this.#world) : written;
-    talk.turns.push({ told: talk.told, answer });
+    talk.turns.push({ message: talk.message, answer });
     const response: ModelResponse = {
       text: withCalls(completion),
       promptTokens,
@@ -102,10 +102,10 @@ export class ChatPrompting implements Prompting {
   /** Opens an episode. One that comes with a history has lost the model's words; its actions take their place. */
   #open(request: ActRequest): Talk {
     const turns = (request.history ?? []).map(({ observation, action }) => ({
-      told: observation,
+      message: observation,
       answer: this.#format.print('', action, this.#world),
     }));
-    const talk: Talk = { table: [], turns, told: '', error: undefined, read: [] };
+    const talk: Talk = { table: [], turns, message: '', error: undefined, read: [] };
     this.#talks.set(request.episode, talk);
     return talk;
   }
@@ -121,7 +121,7 @@ export class ChatPrompting implements Prompting {
       model: this.#model,
       ...(rendered ? { prompt: rendered.prompt, stop: rendered.stop } : { messages }),
       temperature,
-      top_p: 1, // said, since a server's own default may cut the distribution; `body` overrides it
+      top_p: 1, // sent, since a server's own default may cut the distribution; `body` overrides it
       max_tokens: maxTokens,
       seed: seedFrom(samplingSeed, turn),
       ...(logprobs ? { logprobs: api === 'chat' ? true : 1 } : {}),
@@ -138,8 +138,8 @@ export class ChatPrompting implements Prompting {
 }
 
 /**
- * The action of an answer: of the one tool that it called, else of its text, else of its reasoning, where a server counts
- * the whole answer as that and the form has marks by which an action is found in it.
+ * Reads the action of an answer: of the one tool that it called, else of its text, else of its reasoning. The last is
+ * for servers that count the whole answer as reasoning, and for forms that mark an action.
  */
 function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning, calls }: Completion): Parsed {
   const called = calls?.length === 1 ? actionOfCall(world, calls[0]!.name, calls[0]!.args) : undefined;
@@ -148,8 +148,8 @@ function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning,
   // Words beside a call are no action, though the plain form would take them for one.
   if ('action' in parsed && !(calls && format.id === 'action')) return parsed;
   if (calls) return called ?? { error: `Call one function at a time, not ${calls.length}.` };
-  const said = reasoning === undefined ? text : stripReasoning(text);
-  if (reasoning === undefined || said !== '' || format.id === 'action' || format.id === 'think') return parsed;
+  const answer = reasoning === undefined ? text : stripReasoning(text);
+  if (reasoning === undefined || answer !== '' || format.id === 'action' || format.id === 'think') return parsed;
   const thought = format.parse(reasoning, world);
   return 'action' in thought ? thought : parsed;
 }

@@ -65,7 +65,7 @@ function modelOf({ model, baseUrl }: OpenAIConfig, models: readonly ServedModel[
     if (models?.length === 1) return models[0]!.id;
     throw new UserError(
       'BAD_CONFIG',
-      `policy.openai.model: say which model of ${baseUrl} (it has ${names ?? 'no list'})`,
+      `policy.openai.model: name the model at ${baseUrl} (it has ${names ?? 'no list'})`,
     );
   }
   // Paid servers list hundreds, and accept names they do not list.

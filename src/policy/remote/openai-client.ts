@@ -22,7 +22,7 @@ export interface ToolCall {
 export interface Completion {
   /** Text that the model wrote, its reasoning in front between `<think>` and `</think>`. */
   readonly text: string;
-  /** Reasoning alone, where the server tells it apart. */
+  /** Reasoning alone, where the server reports it separately. */
   readonly reasoning?: string;
   readonly calls?: readonly ToolCall[];
   /** Reason of the end: `stop`, `length`, … as the server calls it. */
@@ -65,7 +65,7 @@ export class OpenAIClient {
   async models(deadlineMs: number): Promise<readonly ServedModel[]> {
     const answer = await this.#http.send('GET', 'models', undefined, deadlineMs);
     const { data } = (parseAnswer(answer.body) ?? {}) as { data?: unknown };
-    if (!Array.isArray(data)) throw createMalformed('a list of models without "data"');
+    if (!Array.isArray(data)) throw createMalformedError('a list of models without "data"');
     return data.filter((one): one is ServedModel => typeof (one as ServedModel | null)?.id === 'string');
   }
 
@@ -81,15 +81,15 @@ export class OpenAIClient {
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
-  if (!choice) throw createMalformed(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
-  const said = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
+  if (!choice) throw createMalformedError(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
+  const content = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);
   const promptTokenIds = ids(choice.prompt_token_ids ?? root.prompt_token_ids);
   const logprobs = logprobsOf(api, record(choice.logprobs));
   const ours = record(choice.longplay);
   return {
-    ...said,
+    ...content,
     finish: typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop',
     promptTokens: whole(usage.prompt_tokens),
     completionTokens: whole(usage.completion_tokens),
@@ -102,24 +102,24 @@ export function readCompletion(api: Api, answer: unknown): Completion {
 
 function completionText(choice: Record<string, unknown>): string {
   if (typeof choice.text === 'string') return choice.text;
-  throw createMalformed('a completion without "text"');
+  throw createMalformedError('a completion without "text"');
 }
 
 /** A chat answer in the shapes that servers give it: a text, parts, calls of tools, reasoning beside it, or a refusal. */
 function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 'reasoning' | 'calls'> {
   const message = record(choice.message);
-  if (!message) throw createMalformed('a chat completion without "message"');
+  if (!message) throw createMalformedError('a chat completion without "message"');
   const { content, refusal, tool_calls: tools, function_call: legacy } = message;
   const reasoning = message.reasoning_content ?? message.reasoning;
   const calls = [...(Array.isArray(tools) ? tools.map((one) => record(one)?.function) : []), legacy].flatMap(callOf);
   const parts = typeof content === 'string' ? content : partsText(content);
-  const said = parts ?? (typeof refusal === 'string' ? refusal : undefined);
+  const reply = parts ?? (typeof refusal === 'string' ? refusal : undefined);
   const thought = typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined;
-  if (said === undefined && content !== null && calls.length === 0 && thought === undefined) {
-    throw createMalformed('a message without "content"');
+  if (reply === undefined && content !== null && calls.length === 0 && thought === undefined) {
+    throw createMalformedError('a message without "content"');
   }
   return {
-    text: thought === undefined ? (said ?? '') : `<think>${thought}</think>\n${said ?? ''}`,
+    text: thought === undefined ? (reply ?? '') : `<think>${thought}</think>\n${reply ?? ''}`,
     ...(thought === undefined ? {} : { reasoning: thought }),
     ...(calls.length > 0 ? { calls } : {}),
   };
@@ -153,7 +153,7 @@ function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Fl
         : undefined;
   if (!Array.isArray(list) || !list.every((value) => typeof value === 'number')) return undefined;
   const values = Float32Array.from(list); // JSON's 1e999 is infinite, and so is -1e300 in single precision
-  if (!values.every(Number.isFinite)) throw createMalformed('a log-probability that is not finite');
+  if (!values.every(Number.isFinite)) throw createMalformedError('a log-probability that is not finite');
   return values;
 }
 
@@ -172,6 +172,6 @@ function record(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-function createMalformed(message: string): RemoteError {
+function createMalformedError(message: string): RemoteError {
   return new RemoteError('malformed', message);
 }

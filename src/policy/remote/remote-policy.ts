@@ -189,7 +189,7 @@ export class RemotePolicy implements Policy {
       } catch (thrown) {
         const refused = thrown instanceof RemoteError ? findRefusedKey(thrown, asked) : undefined;
         if (!refused) throw thrown;
-        if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has told already
+        if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has found it already
         this.#refused = [...this.#refused, refused];
         const { key, instead } = refused;
         const how = instead === undefined ? 'without it' : `with ${instead} in its place`;

@@ -89,10 +89,10 @@ export class UsageCounter {
   }
 }
 
-/** Share of answers that may be misread before it is said. */
+/** Share of answers that may be misread before a notice. */
 const MANY = 0.5;
 
-/** Words about answers that could not be read; undefined where they are few. */
+/** Notice about answers that could not be read; undefined where they are few. */
 export function misreadNotice({ requests, formatErrors, misread = [] }: RemoteUsage): string | undefined {
   if (formatErrors === 0 || formatErrors < MANY * requests) return undefined;
   const [most] = [...misread].sort((a, b) => b.count - a.count);

@@ -11,7 +11,7 @@ import { TraceStore } from '../../storage/trace-store.ts';
 export interface Demonstration {
   /** Origin, for messages. */
   readonly source: string;
-  /** Env id of the world it was played in; absent where the source does not say. */
+  /** Env id of the world it was played in; absent where the source does not name it. */
   readonly world?: string;
   /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
@@ -28,7 +28,7 @@ export interface Demonstration {
 export interface DemonstratedTurn {
   readonly observation: string;
   readonly action: string;
-  /** Actions listed then; absent where the source does not say. */
+  /** Actions listed then; absent where the source does not list them. */
   readonly actions?: readonly string[];
   /** True for context of later turns that is not to be learnt: a reply without loss. */
   readonly untrained?: true;
@@ -80,8 +80,8 @@ function convertTrajectory(trajectory: Trajectory, path: string): Demonstration 
 }
 
 /**
- * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only what `gpt` says under
- * `loss: true` is learnt; other replies stay in the episode as context of what follows. A first exchange without loss is
+ * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only the replies of `gpt` under
+ * `loss: true` are learnt; other replies stay in the episode as context of what follows. A first exchange without loss is
  * the instruction and its acknowledgement, which are no part of the episode. A reply in ReAct form is cut to what follows
  * its last `Action:`. `longplay export` adds a `reward`; an `item_id` like `<world>_12` names the world.
  * @param where names the source in messages
@@ -98,22 +98,22 @@ export function convertAgentTraj(parsed: unknown, where: string): Demonstration[
     const at = `item ${i}`;
     if (!Array.isArray(item?.conversations)) throw bad(at, 'conversations');
     const turns: DemonstratedTurn[] = [];
-    let heard: string | undefined;
+    let observation: string | undefined;
     let replies = 0;
     for (const [j, message] of item.conversations.entries()) {
       const { from, loss, value } = (message ?? {}) as { from?: unknown; loss?: unknown; value?: unknown };
       if (typeof value !== 'string') throw bad(`${at}, message ${j}`, 'a value');
-      if (from === 'human') heard = value;
+      if (from === 'human') observation = value;
       else if (from !== 'gpt') throw bad(`${at}, message ${j}`, "from 'human' or 'gpt'");
       else {
         const acknowledged = loss !== true && replies === 0;
         replies++;
         if (!acknowledged) {
-          if (heard === undefined) throw bad(`${at}, message ${j}`, 'an observation before it');
-          const turn = { observation: heard, action: actionIn(value) };
+          if (observation === undefined) throw bad(`${at}, message ${j}`, 'an observation before it');
+          const turn = { observation, action: actionIn(value) };
           turns.push(loss === true ? turn : { ...turn, untrained: true });
         }
-        heard = undefined;
+        observation = undefined;
       }
     }
     const task = typeof item.item_id === 'string' ? item.item_id : at;
@@ -123,7 +123,7 @@ export function convertAgentTraj(parsed: unknown, where: string): Demonstration[
       ...(world === undefined ? {} : { world }),
       task,
       turns,
-      finalObservation: heard ?? '',
+      finalObservation: observation ?? '',
       score: typeof item.reward === 'number' ? item.reward : 1,
     };
   });

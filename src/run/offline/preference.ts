@@ -200,8 +200,8 @@ function pairFeeds(options: PreferenceOptions, pairs: readonly ReadPair[]): Reco
 }
 
 /**
- * Pairs within each task: its best episode with its worst, its second best with its second worst, and so on, as long
- * as their scores differ and `sameStart` says that they began alike.
+ * Pairs within each task: its best episode with its worst, its second best with its second worst, and so on. Their
+ * scores must differ, and `sameStart` must return true for them.
  */
 export function pairUp<T extends { readonly task: string; readonly score: number }>(
   episodes: readonly T[],

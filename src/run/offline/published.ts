@@ -1,5 +1,5 @@
 /**
- * Published episodes (AgentTraj) played again in their world. The files hold what was said and done but no lists of
+ * Published episodes (AgentTraj) played again in their world. The files hold the messages but no lists of
  * actions; played again they have both, in the words that the configured world uses.
  */
 import type { PublishedEpisode, PublishedEpisodes } from '../../core/agentgym.ts';
@@ -78,9 +78,9 @@ async function follow(
   let observation = session.first.observation;
   let score = 0;
   let missing = 0;
-  for (const [t, { observation: told, action: reply, untrained }] of one.turns.entries()) {
-    if (!agrees(observation, told)) {
-      throw new Error(`observation ${t} was ${excerpt(told)}; the world says ${excerpt(observation)}`);
+  for (const [t, { observation: published, action: reply, untrained }] of one.turns.entries()) {
+    if (!agrees(observation, published)) {
+      throw new Error(`observation ${t} was ${excerpt(published)}; the world answers ${excerpt(observation)}`);
     }
     const actions = [...session.actions()];
     const action = named(reply);

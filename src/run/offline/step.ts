@@ -1,4 +1,4 @@
-/** Steps of an offline training, as they are told. */
+/** Steps of an offline training, as they are reported. */
 
 /** Optimiser step of an offline training. */
 export interface OfflineStep {
@@ -6,6 +6,6 @@ export interface OfflineStep {
   readonly done: number;
   /** Steps of all epochs. */
   readonly total: number;
-  /** Loss of the step's episodes or pairs before it; the `nll` or `loss` that an epoch tells the mean of. */
+  /** Loss of the step's episodes or pairs before it; the `nll` or `loss` whose mean an epoch reports. */
   readonly loss: number;
 }

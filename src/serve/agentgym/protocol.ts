@@ -2,8 +2,8 @@
  * AgentGym's HTTP protocol, as a world's dialect describes it (`src/core/agentgym.ts`): routes, sessions, order, and
  * the errors of the frameworks that the originals run on.
  *
- * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503, so
- * that no trainer takes either for a score of 0.
+ * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503.
+ * So no trainer takes either for a score of 0.
  */
 import type {
   AgentGymFields,
@@ -77,7 +77,7 @@ export class AgentGymProtocol {
   }
 
   #serve({ route, fields }: FieldedRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
-    if (route.does === 'tell') return writeReply(route.reply);
+    if (route.does === 'reply') return writeReply(route.reply);
     const { idField, validation } = this.#world.server;
     const isCreate = route.does === 'create';
     const read = isCreate && route.body === false ? readNothing : readFields(request, fields, validation);
@@ -171,11 +171,11 @@ export class AgentGymProtocol {
 }
 
 function methodOf({ does, method }: AgentGymRoute): 'GET' | 'POST' {
-  return method ?? (does === 'look' || does === 'tell' ? 'GET' : 'POST');
+  return method ?? (does === 'look' || does === 'reply' ? 'GET' : 'POST');
 }
 
 function fieldsOf(route: AgentGymRoute, idField: string): AgentGymFields {
-  if (route.does === 'tell') return {};
+  if (route.does === 'reply') return {};
   return route.does === 'create' ? (route.fields ?? {}) : { [idField]: { kind: 'int' }, ...route.fields };
 }
 

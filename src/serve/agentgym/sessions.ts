@@ -141,7 +141,7 @@ export class AgentGymSessions {
     if (session.episode !== undefined) this.#episodes.close(session.episode);
     if (!this.has(session)) {
       this.#episodes.close(answer.episode);
-      throw closedError(session.id);
+      throw createClosedError(session.id);
     }
     session.episode = answer.episode;
     session.index = index;
@@ -162,7 +162,7 @@ export class AgentGymSessions {
     } else answer = await this.#episodes.step(episode, turn, action);
     if (!this.has(session)) {
       this.#episodes.close(answer.episode);
-      throw closedError(session.id);
+      throw createClosedError(session.id);
     }
     const { step } = answer;
     actions.push(action);
@@ -174,6 +174,6 @@ export class AgentGymSessions {
   }
 }
 
-function closedError(id: number): LongplayError {
+function createClosedError(id: number): LongplayError {
   return new LongplayError('ACTOR_STOPPED', `The id ${id} is not valid.`);
 }

@@ -1,9 +1,9 @@
 /**
- * Validation of request bodies and queries, as AgentGym's servers do it: FastAPI over pydantic 1.10 (`"3"` is 3, `0.5`
- * is 0, `5` is `"5"`) or pydantic 2 (`"3"` and `5.0` are integers, `0.5` is refused, only a string is a text), with the
- * words of their 422 answers. A server that validates nothing answers a bare 500 to what it cannot read.
+ * Validation of request bodies and queries, as AgentGym's servers do it, with the words of their 422 answers. FastAPI
+ * over pydantic 1.10: `"3"` is 3, `0.5` is 0, `5` is `"5"`. Over pydantic 2: `"3"` and `5.0` are integers, `0.5` is
+ * refused, only a string is a text. A server that validates nothing answers a bare 500 to what it cannot read.
  *
- * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot tell them apart.
+ * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot distinguish them.
  */
 import type { AgentGymField, AgentGymFields, AgentGymServer, AgentGymValues } from '../../core/agentgym.ts';
 import { type HttpAnswer, type HttpRequest, json } from '../../http/app.ts';

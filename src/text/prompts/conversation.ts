@@ -12,7 +12,8 @@ export interface Message {
 
 /** Turn that is finished, as the model saw and answered it. */
 export interface PromptTurn {
-  readonly told: string;
+  /** Message to the model, as `renderObservation` makes it. */
+  readonly message: string;
   /** Answer of the model, whole. */
   readonly answer: string;
 }
@@ -48,25 +49,25 @@ export function renderObservation(
 /**
  * Messages of a turn.
  * @param turns the finished turns, oldest first
- * @param told the newest message to the model
+ * @param message the newest message to the model
  */
 export function conversation(
   start: string,
   turns: readonly PromptTurn[],
-  told: string,
+  message: string,
   history: HistoryPolicy,
 ): readonly Message[] {
   const messages: Message[] = [
     { role: 'user', content: start },
     { role: 'assistant', content: ACKNOWLEDGEMENT },
   ];
-  const fixed = estimateTokens(start) + estimateTokens(ACKNOWLEDGEMENT) + estimateTokens(told);
-  const costs = turns.map((turn) => estimateTokens(turn.told) + estimateTokens(turn.answer));
+  const fixed = estimateTokens(start) + estimateTokens(ACKNOWLEDGEMENT) + estimateTokens(message);
+  const costs = turns.map((turn) => estimateTokens(turn.message) + estimateTokens(turn.answer));
   for (const kept of selectTurns(history, costs, fixed)) {
     const turn = turns[kept]!;
-    messages.push({ role: 'user', content: turn.told }, { role: 'assistant', content: turn.answer });
+    messages.push({ role: 'user', content: turn.message }, { role: 'assistant', content: turn.answer });
   }
-  messages.push({ role: 'user', content: told });
+  messages.push({ role: 'user', content: message });
   return messages;
 }
 
@@ -80,7 +81,7 @@ export interface RecordedMessage extends Message {
 
 /**
  * Conversation of a recorded episode, whole, whatever part of it the history policy showed in each turn: instructions,
- * then what the model was told and what it answered, reasoning included. Of a policy that is no language model:
+ * then the messages to the model and its answers, reasoning included. Of a policy that is no language model:
  * observations and actions.
  */
 export function buildRecordedConversation({

@@ -2,7 +2,7 @@
  * Codec of a language model: episodes as conversations under the model's own chat template and byte-pair tokens.
  *
  * The first prompt is rendered and tokenised whole. After that an episode only grows: sampled ids stay as they were
- * sampled, and between them goes the template's joint with what the world said. Where that cannot be (a template that
+ * sampled, and between them goes the template's joint with the observation. Where that cannot be (a template that
  * renders earlier turns otherwise once there are later ones, a context that is full) the conversation is rendered anew.
  *
  * Text of a world or a model never becomes a control token (control-tokens.ts). The joint of a template is found by
@@ -129,8 +129,8 @@ export class ChatCodec implements Codec, Conversation {
   }
 
   openMessages(messages: readonly Message[]): Transcript {
-    const said = messages.map(({ role, content }) => ({ role, content: this.#controls.breakUp(content) }));
-    const rendered = this.#options.template.render(said, { addGenerationPrompt: true });
+    const escaped = messages.map(({ role, content }) => ({ role, content: this.#controls.breakUp(content) }));
+    const rendered = this.#options.template.render(escaped, { addGenerationPrompt: true });
     return new ChatTranscript(this, undefined, this.#controls.encode(rendered));
   }
 
@@ -187,7 +187,7 @@ export class ChatCodec implements Codec, Conversation {
   }
 
   /** Renders an observation as the question that the model is asked. @param table of the episode @param error of its last answer */
-  renderQuestion(observed: Observed, table: readonly string[], error: string | undefined): string {
+  formatQuestion(observed: Observed, table: readonly string[], error: string | undefined): string {
     const actions = Array.from(observed.actions, (index) => table[index]!);
     return renderObservation(observed.observation, error, this.#options.listActions ? actions : undefined);
   }

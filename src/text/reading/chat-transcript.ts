@@ -10,7 +10,7 @@ export interface Conversation {
   /** Id that ends an answer. */
   readonly end: number;
   /** Renders an observation as a question. @param table texts of the episode's actions @param error of the last answer */
-  renderQuestion(observed: Observed, table: readonly string[], error: string | undefined): string;
+  formatQuestion(observed: Observed, table: readonly string[], error: string | undefined): string;
   /** Renders a whole conversation, up to the position that decides. @returns its ids */
   render(questions: readonly string[], answers: readonly string[]): number[];
   /** Renders what lies between an answer and the next one; `undefined` where the template lets no episode grow. */
@@ -53,7 +53,7 @@ export class ChatTranscript implements Transcript {
       return;
     }
     for (const text of first.newActions) this.table.push(text);
-    this.#questions.push(codec.renderQuestion(first, this.table, undefined));
+    this.#questions.push(codec.formatQuestion(first, this.table, undefined));
     this.#begin(codec.render(this.#questions, []), true);
   }
 
@@ -87,14 +87,14 @@ export class ChatTranscript implements Transcript {
     this.#run = [];
     for (const text of observed.newActions) this.table.push(text);
     // An answer that was not sampled here (of a demonstration, or lost in a restart) is its action.
-    const said = run.length > 0 ? this.#codec.answer(run) : undefined;
-    const answer = said?.text ?? this.#codec.decode(this.#codec.spell(action));
+    const sampled = run.length > 0 ? this.#codec.answer(run) : undefined;
+    const answer = sampled?.text ?? this.#codec.decode(this.#codec.spell(action));
     if (run.length === 0) {
       const spelt = [...this.#codec.spell(action), this.#codec.end];
       this.#read(spelt);
     }
     this.#answers.push(answer);
-    this.#questions.push(this.#codec.renderQuestion(observed, this.table, said?.formatError));
+    this.#questions.push(this.#codec.formatQuestion(observed, this.table, sampled?.formatError));
     const joint = this.#codec.joint(this.#questions.at(-1)!);
     if (joint) {
       // An answer that was cut off is ended for it; that end is given, not sampled.

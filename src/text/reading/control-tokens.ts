@@ -4,7 +4,7 @@
  */
 import type { BpeTokenizer } from '../templates/tokenizer.ts';
 
-/** Breaks special tokens in foreign text, so that a rendering can be told apart; taken out again before encoding. */
+/** Breaks special tokens in foreign text, so that it differs from the rendering; taken out again before encoding. */
 const BREAK = '\ue000';
 
 /** Special tokens of a tokenizer, in renderings. */

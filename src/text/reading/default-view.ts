@@ -60,7 +60,7 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   };
 }
 
-/** Line of the opening that states the goal; its first words where none says so. */
+/** Line of the opening that states the goal; its first words where none does. */
 function goalOf(opening: string): string {
   const lines = opening.split('\n').filter((line) => line.trim() !== '');
   return lines.find((line) => /\b(goal|task|question|objective|instruction|mission)\b/i.test(line)) ?? lines[0] ?? '';

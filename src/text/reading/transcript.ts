@@ -4,7 +4,7 @@
  *
  * A transcript is a prompt and the tokens after it; the last token is the position that decides. While an episode only
  * grows, `tokens` grows and a KV cache stays valid. Where its text is rendered anew (a window view every turn, a chat
- * whose context is full), `prompt` becomes a new object and `tokens` begin anew: nothing cached before it holds.
+ * whose context is full), `prompt` becomes a new object and `tokens` begin anew. Nothing cached before it holds.
  */
 import type { Decision } from '../../core/trajectory.ts';
 
@@ -49,7 +49,7 @@ export interface Transcript {
   readonly tokens: readonly number[];
   /** Action texts listed so far, in order of first appearance. */
   readonly table: readonly string[];
-  /** Name of the situation that the view's memory tells of (`Track.situation`); absent where it names none. */
+  /** Name of the situation that the view's memory is in (`Track.situation`); absent where it names none. */
   readonly situation?: string | undefined;
   /** Text that the policy reads of a listed action now; usually the action itself. */
   candidate(action: string): string;

@@ -117,11 +117,11 @@ abstract class ViewTranscript implements Transcript {
   }
 
   takeContext(): Int32Array {
-    const { tokens, takenTokens: told } = this;
+    const { tokens, takenTokens: taken } = this;
     const head = this.isPromptTaken ? 0 : this.prompt.tokens.length;
-    const context = new Int32Array(head + tokens.length - told);
+    const context = new Int32Array(head + tokens.length - taken);
     if (head > 0) context.set(this.prompt.tokens);
-    for (let i = told; i < tokens.length; i++) context[head + i - told] = tokens[i]!;
+    for (let i = taken; i < tokens.length; i++) context[head + i - taken] = tokens[i]!;
     this.takenTokens = tokens.length;
     this.isPromptTaken = true;
     return context;
@@ -153,7 +153,7 @@ class AppendTranscript extends ViewTranscript {
     this.prompt = promptOf(this.first);
   }
 
-  /** Text of a turn. A stage is read as its own text: the world has not moved, so its words would say nothing new. */
+  /** Text of a turn. A stage is read as its own text: the world has not moved, so its words would add nothing. */
   protected take(turn: SeenTurn): void {
     const text = turn.partial ? turn.action : this.#view.turn(turn, this.state);
     for (const id of this.tokenizer.encode(text)) this.tokens.push(id);

@@ -39,7 +39,7 @@ export class BpeTokenizer {
     }
   }
 
-  /** Ids of text of ours: special tokens in it are what they say. Nothing is put before or behind. */
+  /** Ids of trusted text: special tokens in it are encoded as such. Nothing is put before or behind. */
   encode(text: string): number[] {
     return ids(this.#trusted, text);
   }

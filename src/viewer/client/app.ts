@@ -196,7 +196,7 @@ async function curvesView(): Promise<HTMLElement> {
 async function timeView(): Promise<HTMLElement> {
   const all = await curvesOf(runs);
   const known = all.filter(({ curves }) => curves.series['time/env']);
-  if (known.length === 0) return h('p', { class: 'muted' }, 'No run has said yet where its time went.');
+  if (known.length === 0) return h('p', { class: 'muted' }, 'No run has reported yet where its time went.');
   return h(
     'div',
     {},

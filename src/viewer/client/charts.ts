@@ -17,7 +17,7 @@ function colorOf(index: number): string {
   return PALETTE[index % PALETTE.length]!;
 }
 
-/** Charts of the overview, as the table of metrics says. */
+/** Charts of the overview, as the table of metrics defines them. */
 const CHARTS = metricTable.filter((metric: Metric) => metric.chart !== undefined) as readonly Metric[];
 
 export type XAxis = 'update' | 'elapsed' | 'envSteps';
@@ -226,7 +226,7 @@ function chart({ title, lines, marks, plans, share }: ChartContent, { x, smooth 
   });
   const legend = h('ul', { class: 'legend' });
   for (const { label, color, y } of shown) legend.append(legendItem(color, label, last(y)));
-  // With several runs the table above tells the evaluations apart; here they would be more than the lines.
+  // With several runs the table above lists the evaluations apart; here they would be more than the lines.
   if (marks.length > 3) legend.append(h('li', { class: 'muted' }, 'dots: evaluations; rings: random play'));
   else {
     for (const { label, color, hollow, points } of marks) {

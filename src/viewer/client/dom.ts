@@ -87,7 +87,7 @@ export function legendItem(color: string, name: string, value: string): HTMLElem
   );
 }
 
-/** Choice: a select with a label that screen readers say. */
+/** Choice: a select with a label that screen readers read. */
 export function choice(
   label: string,
   value: string,

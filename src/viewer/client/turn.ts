@@ -214,8 +214,8 @@ function probabilityElement(
     );
   }
   const { bars, others, rest } = choiceBars(decision, listed);
-  const told = decision.likeliest !== undefined;
-  const note = told
+  const hasLikeliest = decision.likeliest !== undefined;
+  const note = hasLikeliest
     ? others > 0
       ? `${others} other actions together ${percentOf(rest)}`
       : 'these are all listed actions'

@@ -80,8 +80,8 @@ export async function envLaws(
 export function formatBroken({ law, broken }: LawResult): string[] {
   if (!broken) return [];
   const { seen, task, actions } = broken;
-  const said = actions.length === 0 ? [] : [`  after ${actions.map(quoteText).join(', ')}`];
-  return [`broken: ${law}`, `  ${seen}`, `  task ${task.index}, seed ${task.seed}`, ...said];
+  const after = actions.length === 0 ? [] : [`  after ${actions.map(quoteText).join(', ')}`];
+  return [`broken: ${law}`, `  ${seen}`, `  task ${task.index}, seed ${task.seed}`, ...after];
 }
 
 async function counterexample(
@@ -108,19 +108,19 @@ async function counterexample(
   return { seen, task: none, actions: await collectTexts(subject, smallest) };
 }
 
-/** Texts that a script says, as far as the env gets with it. */
+/** Actions that a script sends, up to where the env fails. */
 async function collectTexts(subject: Subject, script: Script): Promise<string[]> {
-  const said: string[] = [];
+  const sent: string[] = [];
   try {
     const env = subject.createEnv();
     const session = await open(env, script);
     for (const move of script.moves) {
-      said.push(actionOf(move, session));
-      if ((await step(session, said.at(-1)!)).kind === 'terminated') break;
+      sent.push(actionOf(move, session));
+      if ((await step(session, sent.at(-1)!)).kind === 'terminated') break;
     }
     await close(session);
   } catch {
-    // the env breaks here: what was said so far is the answer
+    // the env breaks here: the actions sent so far are the result
   }
-  return said;
+  return sent;
 }

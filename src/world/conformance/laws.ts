@@ -1,6 +1,6 @@
 /**
  * Laws that every environment obeys, free of any test runner: `longplay check-env` runs them for users, and a test
- * declares one test for each. A law that is broken throws, and the message says what was seen.
+ * declares one test for each. A law that is broken throws, and the message states what was seen.
  */
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -54,11 +54,11 @@ export interface Law {
   readonly scripted: boolean;
   /** True for a law that plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
   readonly repeats: boolean;
-  /** Checks the law: rejects, saying what was seen, when it is broken. */
+  /** Checks the law: rejects with what was seen when it is broken. */
   readonly holds: (one: Case) => Promise<void>;
 }
 
-/** Broken law: an error that says what was seen instead of what the law asks for. */
+/** Broken law: an error that states what was seen instead of what the law asks for. */
 class BrokenLaw extends Error {}
 
 function requireThat(holds: boolean, seen: () => string): void {
@@ -138,7 +138,7 @@ export const laws: readonly Law[] = [
   }),
   law('puts actions together in few stages, each with a list', async ({ env, script }) => {
     const session = await open(env, script);
-    const stubborn = script.seed % 2 === 1; // says a stage again and again
+    const stubborn = script.seed % 2 === 1; // sends a stage again and again
     let stage: string | undefined;
     let inRow = 0;
     for (const move of script.moves) {
@@ -177,20 +177,20 @@ export const laws: readonly Law[] = [
       const action = actionOf(move, staged);
       const answer = await step(staged, action);
       let typed = action;
-      let told = answer;
+      let result = answer;
       if (answer.kind === 'mid' && answer.partial) {
         // A whole action, typed in the middle of another: as good as without the stage.
         typed = rng.pick(listed);
-        told = await step(staged, typed);
+        result = await step(staged, typed);
       }
       const plain = await step(straight, typed);
       if (plain.kind === 'mid' && plain.partial) break; // a stage itself: what it means depends on the one before
       requireThat(
-        isDeepStrictEqual(told, plain),
+        isDeepStrictEqual(result, plain),
         () =>
-          `${quoteText(typed)} is answered with ${formatValue(told)} after the stage ${quoteText(action)}, else with ${formatValue(plain)}`,
+          `${quoteText(typed)} is answered with ${formatValue(result)} after the stage ${quoteText(action)}, else with ${formatValue(plain)}`,
       );
-      if (told.kind === 'terminated') break;
+      if (result.kind === 'terminated') break;
     }
     await close(staged);
     await close(straight);
@@ -203,7 +203,7 @@ export const laws: readonly Law[] = [
       const after = t === 0 ? 'the first observation' : `the observation after ${quoteText(actions[t - 1]!)}`;
       requireThat(
         length <= env.maxObservationChars,
-        () => `${after} has ${length} characters; the env says at most ${env.maxObservationChars}`,
+        () => `${after} has ${length} characters; the env states at most ${env.maxObservationChars}`,
       );
       requireThat(
         isDeepStrictEqual(JSON.parse(JSON.stringify(one)), { ...one }),
@@ -369,7 +369,7 @@ function readThrough(view: View, opening: string, turns: readonly SeenTurn[], li
     for (const [i, place] of places.entries()) {
       requireThat(
         place.every((at, k) => at >= 0 && at < prompt.tokens.length && (k === 0 || place[k - 1]! <= at)),
-        () => `the view says that ${quoteText(listed[i]!)} is mentioned by segments it does not have`,
+        () => `the view mentions ${quoteText(listed[i]!)} in segments it does not have`,
       );
     }
     const candidates = listed.map((action) => transcript.candidate(action));

@@ -46,7 +46,7 @@ const CHECKPOINTS = 10;
 /**
  * Plays episodes with uniform random listed actions and times every call.
  * @param clock milliseconds, fractional
- * @param onProgress told every so often that it goes on
+ * @param onProgress called every so often while it goes on
  */
 export async function measureCosts(
   createEnv: () => Env,

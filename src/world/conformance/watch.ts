@@ -13,7 +13,7 @@ const LOADING_MS = 60_000;
  * Checks a module in a watched thread.
  * @param silenceMs milliseconds without a message after which the thread is ended
  * @throws {UserError} where the module is no world or an option is none
- * @throws {LongplayError} ENV_BROKEN where the world hangs or ends its thread, saying what was tried then
+ * @throws {LongplayError} ENV_BROKEN where the world hangs or ends its thread, with what was tried then
  */
 export function checkWatched(request: CheckRequest, silenceMs: number): Promise<ConformanceReport> {
   const worker = new Worker(workerUrl(new URL('./check-thread.ts', import.meta.url)), { workerData: request });

@@ -91,13 +91,13 @@ class AgentGymSession implements Session {
     const id = await requests.send('POST', 'create', client.create, openMs, true, (created) => {
       const named = typeof created === 'number' ? created : objectOf(created, 'create')[client.idField];
       if (Number.isInteger(named)) return named as number;
-      throw unreadableError('create', created);
+      throw createUnreadableError('create', created);
     });
     const first = (path: string) => (answer: unknown) => {
       requireOwn(answer, client, id);
       const observation = readAnswer(() => client.first(answer), path, answer);
       if (typeof observation === 'string') return observation;
-      throw unreadableError(path, answer);
+      throw createUnreadableError(path, answer);
     };
     try {
       const body = client.reset(id, task.index);
@@ -125,7 +125,7 @@ class AgentGymSession implements Session {
       requireOwn(answer, client, this.#id);
       const { observation, score, done } = readAnswer(() => client.readStep(object), 'step', answer);
       if (typeof observation !== 'string' || typeof score !== 'number' || typeof done !== 'boolean') {
-        throw unreadableError('step', answer);
+        throw createUnreadableError('step', answer);
       }
       return { observation, score, done };
     });
@@ -167,7 +167,7 @@ function readAnswer<T>(read: () => T, path: string, answer: unknown): T {
   try {
     return read();
   } catch (thrown) {
-    throw malformedError(`/${path} answered ${quoted(answer)}: ${messageOf(thrown)}`);
+    throw createMalformedError(`/${path} answered ${quoteAnswer(answer)}: ${messageOf(thrown)}`);
   }
 }
 
@@ -176,20 +176,20 @@ function readAnswer<T>(read: () => T, path: string, answer: unknown): T {
  * @throws {RemoteError} for `{"error": …}` and for anything but an object
  */
 function objectOf(answer: unknown, path: string): AgentGymObject {
-  if (typeof answer !== 'object' || answer === null) throw unreadableError(path, answer);
+  if (typeof answer !== 'object' || answer === null) throw createUnreadableError(path, answer);
   const { error } = answer as AgentGymObject;
-  if (error !== undefined) throw malformedError(`the server reports an error: ${messageOf(error)}`);
+  if (error !== undefined) throw createMalformedError(`the server reports an error: ${messageOf(error)}`);
   return answer as AgentGymObject;
 }
 
-function unreadableError(path: string, answer: unknown): RemoteError {
-  return malformedError(`/${path} answered ${quoted(answer)}`);
+function createUnreadableError(path: string, answer: unknown): RemoteError {
+  return createMalformedError(`/${path} answered ${quoteAnswer(answer)}`);
 }
 
-function quoted(answer: unknown): string {
+function quoteAnswer(answer: unknown): string {
   return excerpt(JSON.stringify(answer) ?? 'nothing', 80);
 }
 
-function malformedError(message: string): RemoteError {
+function createMalformedError(message: string): RemoteError {
   return new RemoteError('malformed', message);
 }

@@ -30,8 +30,8 @@ export const LONGPLAY_FIELDS: TextFields = { action: 'action', observation: 'tex
 export function textFields({ action, observation }: OpenEnvSchemas, named: Partial<TextFields> = {}): TextFields {
   const { text } = observation.properties;
   return {
-    action: named.action ?? onlyText(action.properties),
-    observation: named.observation ?? (isText(text) ? 'text' : onlyText(observation.properties)),
+    action: named.action ?? findOnlyText(action.properties),
+    observation: named.observation ?? (isText(text) ? 'text' : findOnlyText(observation.properties)),
   };
 }
 
@@ -59,7 +59,7 @@ export function readObservation(
   return JSON.stringify(Object.fromEntries(Object.entries(observation).filter(([name]) => !COMMON_FIELDS.has(name))));
 }
 
-function onlyText(properties: Readonly<Record<string, unknown>>): string | undefined {
+function findOnlyText(properties: Readonly<Record<string, unknown>>): string | undefined {
   const own = Object.entries(properties).filter(([name]) => !COMMON_FIELDS.has(name));
   const [only] = own;
   return own.length === 1 && isText(only?.[1]) ? only![0] : undefined;

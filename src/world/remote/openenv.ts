@@ -5,7 +5,7 @@
  * Observation  the server's text field, else compact JSON (`openenv-schema.ts`).
  * Action       the text itself where the server's action has one text field; else one JSON object, which the server
  *              validates. A text that is no object, or that the server's validation refuses, costs a turn with reward 0
- *              and is answered in words: it is the policy's mistake, and the world has not moved.
+ *              and is answered in words. It is the policy's mistake, and the world has not moved.
  * Reward       the server's; `true` is 1, `false` and `null` (no reward for this action) are 0.
  * Terminates   when the server reports `done`. OpenEnv has no field for success: a positive last reward counts as one.
  * Tasks        OpenEnv has no task list: task n is `reset` with seed n, of `tasks` (1,000) the last tenth is held out.
@@ -460,12 +460,12 @@ function requireNoError(message: unknown): void {
 function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, turn: number): Answer {
   requireNoError(message);
   const read = answerSchema.safeParse(message);
-  if (!read.success) throw malformedError(message);
+  if (!read.success) throw createMalformedError(message);
   const { observation, reward, done } = read.data.data;
   const common = { observation: readObservation(observation, fields), reward: Number(reward ?? 0), isDone: done };
   if (!isLongplay) return { ...common, isSolved: common.reward > 0, isPartial: false, actions: [] };
   const own = longplaySchema.safeParse(observation);
-  if (!own.success || (done && own.data.success === null)) throw malformedError(message);
+  if (!own.success || (done && own.data.success === null)) throw createMalformedError(message);
   if (own.data.turn !== turn) {
     throw new RemoteError('mismatch', `expected the answer of turn ${turn}, got that of turn ${own.data.turn}`);
   }
@@ -473,7 +473,7 @@ function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, tur
   return { ...common, isSolved: success === true, isPartial: metadata.longplay.partial, actions };
 }
 
-function malformedError(message: unknown): RemoteError {
+function createMalformedError(message: unknown): RemoteError {
   return new RemoteError('malformed', `not an observation: ${excerpt(JSON.stringify(message) ?? 'nothing', 120)}`);
 }
 

@@ -45,7 +45,7 @@ export class RemoteRequests {
         const answer = await this.#http.send(method, path, text, deadlineMs);
         return read(answer.body === '' ? undefined : parseAnswer(answer.body));
       } catch (thrown) {
-        if (thrown instanceof RemoteError && !again && !neverArrived(thrown)) throw new Unrepeatable(thrown);
+        if (thrown instanceof RemoteError && !again && !isUnprocessed(thrown)) throw new Unrepeatable(thrown);
         throw thrown;
       }
     }).catch((thrown: unknown) => {
@@ -68,7 +68,7 @@ class Unrepeatable extends Error {
 }
 
 /** True when the server refused the request before it did anything, so that sending it again takes no action twice. */
-function neverArrived(error: RemoteError): boolean {
+function isUnprocessed(error: RemoteError): boolean {
   if (error.fault === 'status') return error.status === 429 || error.status === 503;
   return error.fault === 'network' && /ECONNREFUSED/.test(error.message);
 }

@@ -164,9 +164,9 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
        pool.observations$.subscribe(({ step, turn }) => {
          if (turn > 0) console.log(step.observation);
          if (turn > 0) process.exit(3);
-         pool.tell({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' });
+         pool.send({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' });
        });
-       pool.tell({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
+       pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
     );
     const { status, stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8' });
     expect(status).toBe(3);
@@ -191,9 +191,9 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
        pool.observations$.subscribe(({ step }) => {
          if (turn > 0) pids.push(Number(step.observation));
          if (turn === 3) writeFileSync(${JSON.stringify(told)}, JSON.stringify(pids));
-         pool.tell({ type: 'step', episode: 0, turn: turn + 1, action: actions[turn++] });
+         pool.send({ type: 'step', episode: 0, turn: turn + 1, action: actions[turn++] });
        });
-       pool.tell({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
+       pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
     );
     const child = spawn(process.execPath, [script], { stdio: 'inherit' });
     for (let i = 0; i < 400 && !existsSync(told); i++) await sleep(50);

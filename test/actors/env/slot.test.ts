@@ -206,7 +206,7 @@ describe('a host that holds too much memory', () => {
 describe('a command on trial', () => {
   /** A careful slot with two commands. @param settled how its host answers for its life */
   async function onTrial(settled: () => Promise<void>, overweightBytes = 0): Promise<number | undefined> {
-    const host = Object.assign(new Watched(), { settled, overweightBytes });
+    const host = Object.assign(new Watched(), { awaitSettled: settled, overweightBytes });
     const { slot, episodes } = host;
     slot.careful = 9;
     const dispatch = new Dispatch([slot], episodes, false);

@@ -112,7 +112,7 @@ describe('groupsToStart', () => {
         accepted: version * B + ready.length,
         running: running.length,
         uninformative: ready.filter(({ flat }) => flat).length,
-        mostPerUpdate: B * times,
+        maxPerUpdate: B * times,
       });
       for (let i = 0; i < more; i++) running.push(version);
       expect(running.length + ready.length).toBeLessThanOrEqual((maxLag + 1) * B * times);
@@ -159,8 +159,8 @@ describe('groupsToStart', () => {
   it('without replacement is the plain formula, whatever has no signal', () => {
     const input = { maxLag: 2, version: 5, groupsPerUpdate: 4, accepted: 27, running: 2 };
     expect(groupsToStart({ ...input, uninformative: 5 })).toBe(groupsToStart(input));
-    expect(groupsToStart({ ...input, uninformative: 5, mostPerUpdate: 12 })).toBe((2 + 1) * 4 - (7 - 5 + 2));
-    expect(() => groupsToStart({ ...input, mostPerUpdate: 3 })).toThrow('mostPerUpdate');
+    expect(groupsToStart({ ...input, uninformative: 5, maxPerUpdate: 12 })).toBe((2 + 1) * 4 - (7 - 5 + 2));
+    expect(() => groupsToStart({ ...input, maxPerUpdate: 3 })).toThrow('maxPerUpdate');
   });
 
   it('refuses what is no count', () => {

@@ -187,14 +187,14 @@ describe('history', () => {
   });
 
   it('makes conversations in which the speakers take turns', () => {
-    const turns = Array.from({ length: 9 }, (_, i) => ({ told: `told ${i}`, answer: `answer ${i}` }));
+    const turns = Array.from({ length: 9 }, (_, i) => ({ message: `message ${i}`, answer: `answer ${i}` }));
     for (const type of ['full', 'window'] as const) {
       const messages = conversation('start', turns, 'now', type === 'full' ? { type } : { type, turns: 2 });
       messages.forEach(({ role }, i) => {
         expect(role).toBe(i % 2 === 0 ? 'user' : 'assistant');
       });
       expect(messages.at(-1)!.content).toBe('now');
-      expect(messages.map(({ content }) => content)).toContain('told 0');
+      expect(messages.map(({ content }) => content)).toContain('message 0');
       expect(messages.length).toBe(3 + 2 * (type === 'full' ? 9 : 3));
     }
   });

@@ -129,8 +129,8 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
 };
 
 /**
- * Scatters: zeros of `shape` with each element of `updates` added where its id says, along an axis; ids that meet add
- * up.
+ * Scatters: zeros of `shape` with each element of `updates` added at its id along an axis; values of equal
+ * ids are summed.
  * @param ids i32 of the shape of `updates`, in [0, shape[axis]); a size of 1 off the axis stands for all of them
  * @param updates f32; its other sizes are those of `shape`
  */
