@@ -6,7 +6,7 @@ import type { Clock } from '../../src/core/clock.ts';
 /** Milliseconds between two measurements of the broker's load. */
 const LOAD_MS = 2000;
 
-/** What is watched, and where it goes. */
+/** Broker to watch, and the monitor that it is watched for. */
 export interface BrokerWatchOptions {
   readonly broker: Broker;
   readonly clock: Clock;
