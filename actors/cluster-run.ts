@@ -11,7 +11,7 @@ import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { digestOf, encodeWeights } from '../src/learning/learner/weights-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
-import { localUrl } from '../src/runtime/thread.ts';
+import { localUrl } from '../src/runtime/module-url.ts';
 import { pinEnv } from '../src/world/env-id.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';

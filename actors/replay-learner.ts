@@ -4,7 +4,7 @@ import { LongplayError, UserError } from '../src/core/errors.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
-import { localUrl } from '../src/runtime/thread.ts';
+import { localUrl } from '../src/runtime/module-url.ts';
 import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
 import { digestsOf, readJournal } from '../src/storage/journal.ts';
 import { reviveTrajectory } from '../src/storage/trace.ts';

@@ -23,7 +23,7 @@ import { connect } from '../src/policy/remote/connect.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { OrderPlayer } from '../src/runtime/message-order.ts';
-import { localUrl } from '../src/runtime/thread.ts';
+import { localUrl } from '../src/runtime/module-url.ts';
 import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { codecOf } from '../src/text/reading/codec-of.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';

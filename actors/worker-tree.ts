@@ -11,7 +11,7 @@ import { decodeWeights, digestOf } from '../src/learning/learner/weights-file.ts
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
-import { localUrl } from '../src/runtime/thread.ts';
+import { localUrl } from '../src/runtime/module-url.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';

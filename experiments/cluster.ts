@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { connectNats } from '../src/cluster/nats/connect.ts';
 import { columns } from '../src/learning/evaluation/table.ts';
 import type { TrainOutcome } from '../src/run/train.ts';
-import { packageRoot } from '../src/runtime/thread.ts';
+import { packageRoot } from '../src/runtime/module-url.ts';
 import { startNatsServer } from './nats-server.ts';
 import { resultFiles } from './results.ts';
 

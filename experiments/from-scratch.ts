@@ -22,7 +22,7 @@ import { view as textcraft } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { Env } from '../src/core/env.ts';
 import { findWorld } from '../src/run/find-world.ts';
-import { packageRoot } from '../src/runtime/thread.ts';
+import { packageRoot } from '../src/runtime/module-url.ts';
 import {
   type Cell,
   type CellRow,

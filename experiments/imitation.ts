@@ -22,7 +22,7 @@ import { evaluateRun } from '../src/run/evaluate-run.ts';
 import type { Demonstration } from '../src/run/offline/demonstrations.ts';
 import { superviseRun } from '../src/run/offline/run.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
-import { localUrl, packageRoot } from '../src/runtime/thread.ts';
+import { localUrl, packageRoot } from '../src/runtime/module-url.ts';
 import { loadNewest } from '../src/storage/checkpoint.ts';
 
 const world = localUrl(new URL('envs/textcraft/index.js', packageRoot));

@@ -26,7 +26,7 @@ import { exportPolicy } from '../src/run/export-policy.ts';
 import type { Demonstration } from '../src/run/offline/demonstrations.ts';
 import { superviseRun } from '../src/run/offline/run.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
-import { localUrl, packageRoot } from '../src/runtime/thread.ts';
+import { localUrl, packageRoot } from '../src/runtime/module-url.ts';
 import { loadNewest } from '../src/storage/checkpoint.ts';
 import { ACKNOWLEDGEMENT, instructions } from '../src/text/prompts/conversation.ts';
 import { FORMATS } from '../src/text/prompts/formats.ts';

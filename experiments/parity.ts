@@ -16,7 +16,7 @@ import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
 import { worldUrl } from '../src/run/find-world.ts';
-import { localUrl } from '../src/runtime/thread.ts';
+import { localUrl } from '../src/runtime/module-url.ts';
 import { serveInline } from '../src/serve/agentgym/inline-server.ts';
 import { loadWorld } from '../src/world/open-world.ts';
 import { replay as llm, recordingsIn } from './parity/llm.ts';

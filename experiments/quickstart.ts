@@ -18,7 +18,7 @@ import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { EvaluationSummary } from '../src/learning/evaluation/summary.ts';
 import { freeRunName } from '../src/run/run-folder.ts';
-import { packageRoot } from '../src/runtime/thread.ts';
+import { packageRoot } from '../src/runtime/module-url.ts';
 
 interface QuickstartFlags {
   readonly seed: number;

@@ -14,7 +14,7 @@ import { loadNewestOf } from '../src/learning/learner/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
-import { packageRoot } from '../src/runtime/thread.ts';
+import { packageRoot } from '../src/runtime/module-url.ts';
 import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
 
 /** Mean of every evaluated task, by evaluation (`h20 sampled`, …). */

@@ -1,6 +1,6 @@
 /** Tickets actor: sends groups to workers, and to the rollouts here. See `TicketsCommand`. */
-import { type Broker, measureLoad, type UnavailableReason } from '../../src/cluster/broker.ts';
-import { type ClusterMonitor, describeStuck } from '../../src/cluster/cluster-monitor.ts';
+import type { Broker } from '../../src/cluster/broker.ts';
+import type { ClusterMonitor } from '../../src/cluster/cluster-monitor.ts';
 import type { EpisodeCheck } from '../../src/cluster/episode-check.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
 import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
@@ -12,6 +12,7 @@ import { NO_TIME } from '../../src/metrics/slot-time.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { RolloutCommand } from '../rollout/protocol.ts';
 import type { Captured, Played, SchedulerCommand } from '../scheduler/protocol.ts';
+import { BrokerWatch } from './broker-watch.ts';
 import type { Arrived, Refused, TicketsCommand, WeightsCommand } from './protocol.ts';
 
 export interface TicketsInit {
@@ -59,13 +60,11 @@ export function ticketsActor(init: TicketsInit): BehaviorFactory<TicketsCommand>
   };
 }
 
-/** Milliseconds between two measurements of the broker's load. */
-const LOAD_MS = 2000;
-
 class Tickets {
   readonly #ctx: Context<TicketsCommand>;
   readonly #init: TicketsInit;
   readonly #dispatcher: TicketDispatcher;
+  readonly #watch: BrokerWatch;
   /** Groups that are played here. */
   readonly #localGroups = new Set<number>();
   /** Training groups that were with workers when training ended: a checkpoint keeps their tickets. */
@@ -77,11 +76,7 @@ class Tickets {
   /** Episodes are numbered as they finish: every machine counts its own from 0. */
   #nextEpisode: number;
   readonly #training = new Set<number>();
-  readonly #unsubscribe: () => void;
   #running = 0;
-  /** Reason that was reported last for results that cannot be stored, until a result arrives. */
-  #reported: UnavailableReason | undefined;
-  #isStopped = false;
 
   constructor(ctx: Context<TicketsCommand>, init: TicketsInit) {
     const { broker, vocabSize, digestOf, check, verify, monitor, start } = init;
@@ -106,11 +101,7 @@ class Tickets {
     });
     this.#dispatcher.start();
     monitor.counts = () => this.#dispatcher.counts;
-    this.#unsubscribe = broker.reports.subscribe((name, bytes) => {
-      const report = monitor.workers.add(name, bytes, ctx.clock.now());
-      if (report?.stuck !== undefined) this.#reportStuck(name, report.stuck);
-    });
-    void this.#measureLoad();
+    this.#watch = new BrokerWatch({ broker, clock: ctx.clock, monitor, onNotice: init.onNotice });
   }
 
   play(groups: readonly GroupTicket[]): void {
@@ -173,7 +164,7 @@ class Tickets {
   }
 
   arrived({ ticket, result }: Arrived): void {
-    this.#reported = undefined;
+    this.#watch.recordArrived();
     const { group, purpose, size } = ticket;
     if (this.#unfinished.includes(group)) return; // training has ended: it stays as it was
     this.#training.delete(group);
@@ -209,30 +200,13 @@ class Tickets {
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#unsubscribe();
+    this.#watch.stop();
     this.#dispatcher.stop();
   }
 
   #ban(worker: string, why: string): void {
     this.#init.onNotice(`${worker}: several results in a row were refused (${why}); it is banned from this run`);
     void this.#ctx.resolve<WeightsCommand>(this.#init.paths.weights).tell({ type: 'ban', worker });
-  }
-
-  /** Reports once that the broker stores no results. Reads still work, so the learner itself would not notice. */
-  #reportStuck(worker: string, reason: UnavailableReason): void {
-    if (reason === this.#reported) return;
-    this.#reported = reason;
-    this.#init.onNotice(`${worker}: ${describeStuck(reason)}`);
-  }
-
-  /** Measures the broker's load every two seconds, for the monitor. */
-  async #measureLoad(): Promise<void> {
-    const { broker, monitor } = this.#init;
-    while (!this.#isStopped) {
-      monitor.load = await measureLoad(broker).catch(() => undefined);
-      await new Promise<void>((resolve) => this.#ctx.clock.setTimer(LOAD_MS, resolve));
-    }
   }
 
   get #totals(): RolloutTotals {

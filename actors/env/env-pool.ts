@@ -1,6 +1,6 @@
 /**
- * Env pool, the main thread's side of the environments: owns the hosts, sends them commands in batches, watches them,
- * ends and replaces those that misbehave, and restores the bystander episodes.
+ * Env pool, the main thread's side of the environments: keeps the open episodes, sends their commands to the hosts, checks
+ * the answers, and restores the bystander episodes of a host that was replaced (host-supervisor.ts).
  *
  * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`. Every
  * other one is opened again on the new host and its actions are repeated, so the only visible effect is latency. An
@@ -10,58 +10,18 @@
 import { type Observable, Subject } from 'rxjs';
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { stepFault } from '../../src/chaos/injector.ts';
-import type { RunConfig } from '../../src/config/run-config.ts';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { LongplayError, messageOf } from '../../src/core/errors.ts';
+import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
-import { isWithin, type StepBounds } from './check.ts';
-import { Dispatch } from './dispatch.ts';
-import { type HostVariables, hostEnvironment } from './host-environment.ts';
-import { HostProcesses } from './host-processes.ts';
-import { HostThreads, type ThreadLimits } from './host-threads.ts';
-import type { Host, HostFactory } from './hosts.ts';
-import { startInlineHost } from './inline-host.ts';
-import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open } from './protocol.ts';
-import {
-  awaits,
-  deadlineOf,
-  judge,
-  newEpisode,
-  newSlot,
-  type OpenEpisode,
-  type Slot,
-  startSlot,
-  suspects,
-  type Verdict,
-} from './slot.ts';
+import { isWithin } from './check.ts';
+import type { Dispatch } from './dispatch.ts';
+import { type HostSettings, HostSupervisor } from './host-supervisor.ts';
+import type { HostEnd } from './hosts.ts';
+import type { EnvCommand, EnvEvent, Observed, Open } from './protocol.ts';
+import { newEpisode, type OpenEpisode, type Slot } from './slot.ts';
 
-/** Milliseconds in which a host loads its envs: an index or a browser takes seconds. */
-const START_MS = 30_000;
-
-/** Env hosts replaced in a row, no action answered in between, after which the environment counts as broken. */
-const MAX_RESTARTS = 10;
-
-export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' | 'stepDeadlineMs' | 'openDeadlineMs'> {
-  readonly envs: readonly EnvSpec[];
-  /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
-  readonly threads: number;
-  /** Factory of the hosts in place of that of `isolation`; for tests. */
-  readonly hosts?: HostFactory | undefined;
-  /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
-  readonly maxRestarts?: number | undefined;
-  /** False where the policy does not need the list of actions. Default true. */
-  readonly listActions?: boolean | undefined;
-  readonly resourceLimits?: ThreadLimits;
-  /** Environment variables that hosts inherit, or do not, whatever their names look like; inline hosts have all. */
-  readonly variables?: HostVariables | undefined;
-  readonly clock?: Clock | undefined;
+export interface EnvPoolOptions extends HostSettings {
   /** Faults to inject, and the ledger that counts their outcomes. */
   readonly chaos?: ChaosLedger | undefined;
-  /**
-   * Declares outside work (`ActorSystem.outside`), where the pool is inline in a serial system and its envs wait in
-   * real time.
-   */
-  readonly outside?: (<T>(work: Promise<T>) => Promise<T>) | undefined;
 }
 
 export interface EnvPoolStats {
@@ -97,13 +57,6 @@ export interface EnvPool {
   close(): Promise<void>;
 }
 
-/** Starts that may fail in a row before the pool gives up. */
-const MAX_FAILED_STARTS = 3;
-/** Looks in time that one which comes late counts for at most: fewer than a deadline has. */
-const LATE_LOOKS = 3;
-/** Longest delay of an injected slow step, as a share of the deadline. */
-const SLOW_SHARE = 0.5;
-
 /** Starts the hosts. @throws {LongplayError} ENV_BROKEN when they cannot load the envs */
 export async function createEnvPool(options: EnvPoolOptions): Promise<EnvPool> {
   const pool = new Pool(options);
@@ -113,57 +66,35 @@ export async function createEnvPool(options: EnvPoolOptions): Promise<EnvPool> {
 
 class Pool implements EnvPool {
   readonly observations$ = new Subject<EnvEvent>();
-  readonly #options: EnvPoolOptions;
-  readonly #clock: Clock;
-  /** Factory of the hosts; absent where they are inline. */
-  readonly #factory: HostFactory | undefined;
-  readonly #chaos: ChaosLedger | undefined;
-  readonly #slots: readonly Slot[];
-  readonly #episodes = new Map<number, OpenEpisode>();
+  readonly #hosts: HostSupervisor;
   readonly #dispatch: Dispatch;
+  readonly #chaos: ChaosLedger | undefined;
+  readonly #episodes = new Map<number, OpenEpisode>();
   readonly #ids: ReadonlySet<string>;
-  /** Ids of worlds whose actions must not be repeated. */
-  readonly #unrepeatable = new Set<string>();
-  /** Bounds that the worlds state. */
-  readonly #bounds = new Map<string, StepBounds>();
   readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
-  readonly #pollMs: number;
   #observed = 0;
   #restored = 0;
   #late = 0;
   #closed = false;
-  #cancelPoll: (() => void) | undefined;
-  /** Hosts replaced since an action was answered. */
-  #replacedInRow = 0;
 
   constructor(options: EnvPoolOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
     this.#ids = new Set(options.envs.map(({ id }) => id));
-    const inline = options.isolation === 'inline';
-    const { threads, resourceLimits = {} } = options;
-    if (options.hosts) this.#factory = options.hosts;
-    else if (!inline) {
-      const variables = hostEnvironment(process.env, options.variables);
-      this.#factory =
-        options.isolation === 'thread'
-          ? new HostThreads(threads, resourceLimits, variables)
-          : new HostProcesses(resourceLimits.maxOldGenerationSizeMb, variables);
-    }
     this.#chaos = options.chaos;
-    this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
-    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#factory === undefined);
-    this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
+    this.#hosts = new HostSupervisor(options, this.#episodes, {
+      onAnswers: (slot, events) => this.#receive(slot, events),
+      onEnded: (slot, culprits, end) => this.#recover(slot, culprits, end),
+      onBroken: (message) => this.#giveUp(message),
+    });
+    this.#dispatch = this.#hosts.dispatch;
   }
 
   async start(): Promise<void> {
     try {
-      await Promise.all(this.#slots.map((slot) => this.#startHost(slot)));
+      await this.#hosts.start();
     } catch (error) {
       await this.close();
       throw error;
     }
-    if (this.#factory) this.#poll();
   }
 
   send(command: EnvCommand): void {
@@ -203,7 +134,7 @@ class Pool implements EnvPool {
       failed: { ...this.#failed },
       restored: this.#restored,
       late: this.#late,
-      hosts: this.#slots.map(({ where, host, episodes, replaced }) => ({
+      hosts: this.#hosts.slots.map(({ where, host, episodes, replaced }) => ({
         where,
         up: host !== undefined,
         episodes: episodes.size,
@@ -215,9 +146,7 @@ class Pool implements EnvPool {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#cancelPoll?.();
-    await Promise.all(this.#slots.map((slot) => slot.host?.close()));
-    await this.#factory?.close();
+    await this.#hosts.close();
     this.#chaos?.end();
     this.observations$.complete();
   }
@@ -227,7 +156,9 @@ class Pool implements EnvPool {
     if (!this.#ids.has(command.task.env)) {
       throw new LongplayError('BAD_ARGUMENT', `no env '${command.task.env}'; there are ${[...this.#ids].join(', ')}`);
     }
-    const slot = this.#slots.reduce((least, other) => (other.episodes.size < least.episodes.size ? other : least));
+    const slot = this.#hosts.slots.reduce((least, other) =>
+      other.episodes.size < least.episodes.size ? other : least,
+    );
     const record = newEpisode(command, slot);
     this.#episodes.set(command.episode, record);
     slot.episodes.add(record);
@@ -242,44 +173,7 @@ class Pool implements EnvPool {
     this.#dispatch.ask(record, command);
   }
 
-  async #startHost(slot: Slot): Promise<void> {
-    const { envs, listActions = true, outside, stepDeadlineMs } = this.#options;
-    let host: Host | undefined;
-    const listener = {
-      events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
-      onDied: (cause: FailureCause, message: string) => {
-        if (slot.host !== host) return;
-        // A host that ends by an error has found no episode to blame for it (see `runHost`), and what is no answer may
-        // have been sent by any: guessing would be wrong.
-        const unknown = cause === 'threw' || cause === 'protocol';
-        const found = suspects(unknown ? undefined : host?.beacon(), this.#episodes);
-        this.#replace(slot, { ...found, cause, message });
-      },
-    };
-    const where = slot.where;
-    const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
-    const made = { envs, listActions, where, chaos: faults, watchful: slot.careful > 0 };
-    if (this.#factory) host = await this.#factory.start(made, listener, START_MS);
-    else {
-      const deadlineMs = (episode: number) => deadlineOf(this.#episodes.get(episode), this.#options);
-      const clock = this.#clock;
-      const starting = startInlineHost({ ...made, clock, deadlineMs, outside }, listener);
-      host = await (outside ? outside(starting) : starting);
-    }
-    if (this.#closed) {
-      host.kill();
-      return;
-    }
-    startSlot(slot, host, this.#clock.now());
-    for (const { id, replay, bounds } of host.facts) {
-      if (replay === 'never') this.#unrepeatable.add(id);
-      if (bounds) this.#bounds.set(id, bounds);
-    }
-    this.#dispatch.sendWaiting(slot);
-  }
-
-  #receive(slot: Slot, host: Host | undefined, events: readonly EnvEvent[]): void {
-    if (slot.host !== host) return;
+  #receive(slot: Slot, events: readonly EnvEvent[]): void {
     for (const event of events) {
       const record = this.#episodes.get(event.episode);
       if (!record) {
@@ -289,28 +183,16 @@ class Pool implements EnvPool {
         const turn = event.type === 'observed' ? ` of turn ${event.turn}` : '';
         const message = `an answer${turn} that episode ${event.episode} did not wait for`;
         const culprits = record && isRepeated(record, event) ? [record] : [];
-        this.#replace(slot, { culprits, shown: false, cause: 'protocol', message });
+        this.#hosts.replace(slot, { culprits, shown: false, cause: 'protocol', message });
         return;
       }
     }
   }
 
-  /** Asks a host for a sign of life. */
-  #call(slot: Slot, host: Host): void {
-    slot.calling = true;
-    const restartDeadline = () => {
-      if (slot.host !== host) return;
-      slot.calling = false;
-      slot.responses++;
-    };
-    if (host.awaitSettled) host.awaitSettled().then(restartDeadline, () => {});
-    else restartDeadline();
-  }
-
   /** @returns false for what cannot be the answer to the command in hand */
   #accept(record: OpenEpisode, event: EnvEvent): boolean {
     const listed = record.restoring ? 0 : record.listed;
-    const bounds = this.#bounds.get(record.open.task.env);
+    const bounds = this.#hosts.bounds.get(record.open.task.env);
     if (event.type === 'observed' && !isWithin(event, listed, bounds)) return false;
     this.#dispatch.countAnswer(record);
     if (event.type === 'failed') {
@@ -325,7 +207,7 @@ class Pool implements EnvPool {
     if (event.turn !== turn) return false;
     if (record.step) {
       record.actions.push(record.step.action);
-      this.#replacedInRow = 0;
+      this.#hosts.recordAnswered();
     }
     record.pending = record.step = undefined;
     record.last = event;
@@ -366,23 +248,8 @@ class Pool implements EnvPool {
     this.#dispatch.settle(record);
   }
 
-  /** Ends a host, starts another, fails the culprits and restores the rest. */
-  #replace(slot: Slot, { culprits: blamed, shown, cause, message }: Verdict): void {
-    const tried = slot.trial?.record;
-    // One whose code was not shown is cleared, but not again and again: a beacon that lies would end hosts for ever.
-    const cleared = shown && this.#replacedInRow === 0;
-    const onTrial = blamed.length === 0 && !cleared && tried && slot.episodes.has(tried);
-    const culprits = onTrial ? [tried] : blamed;
-    // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
-    if (culprits.length === 0 || this.#replacedInRow > 0) slot.careful = 2 * slot.episodes.size + 2;
-    slot.trial = undefined;
-    slot.queue = [];
-    slot.host?.kill();
-    slot.host = undefined;
-    slot.replaced++;
-    slot.sent = 0;
-    slot.calling = false;
-    slot.outbox = [];
+  /** Restores the episodes of a host that was ended, and fails the culprits. */
+  #recover(slot: Slot, culprits: readonly OpenEpisode[], { cause, message }: HostEnd): void {
     // Restored before the failure is emitted: a listener may open the next episode at once.
     const lost: OpenEpisode[] = [];
     for (const record of [...slot.episodes]) {
@@ -395,15 +262,11 @@ class Pool implements EnvPool {
       const why = `its host was ended (${cause}, ${message}), and its actions must not be taken again`;
       this.#fail(record, { cause: 'lost', where: slot.where, message: why });
     }
-    if (++this.#replacedInRow > (this.#options.maxRestarts ?? MAX_RESTARTS)) {
-      const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
-      void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
-    } else void this.#restart(slot);
   }
 
   /** True for an action that was taken, or may have been, and that bringing the episode back would take again. */
   #mustNotRepeat({ open, actions, pending }: OpenEpisode): boolean {
-    return this.#unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
+    return this.#hosts.unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
   }
 
   #restore(record: OpenEpisode): void {
@@ -418,33 +281,9 @@ class Pool implements EnvPool {
     record.pending = record.step ? 'step' : undefined;
   }
 
-  async #restart(slot: Slot): Promise<void> {
-    while (!this.#closed) {
-      try {
-        return await this.#startHost(slot);
-      } catch (error) {
-        if (this.#closed) return;
-        if (++slot.failedStarts >= MAX_FAILED_STARTS) {
-          await this.#giveUp(`${slot.where} could not be started ${slot.failedStarts} times: ${messageOf(error)}`);
-        }
-      }
-    }
-  }
-
   async #giveUp(message: string): Promise<void> {
     this.observations$.error(new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``));
     await this.close();
-  }
-
-  #poll(): void {
-    const now = this.#clock.now();
-    this.#dispatch.recount();
-    for (const slot of this.#slots) {
-      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, LATE_LOOKS * this.#pollMs);
-      if (found) this.#replace(slot, found);
-      else if (slot.host && !slot.calling && awaits(slot)) this.#call(slot, slot.host);
-    }
-    if (!this.#closed) this.#cancelPoll = this.#clock.setTimer(this.#pollMs, () => this.#poll());
   }
 }
 

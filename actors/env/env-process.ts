@@ -2,8 +2,8 @@
 import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../src/core/errors.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { streamPorts } from '../../src/runtime/stream-ports.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
 import { writeFile } from './beacon.ts';
 import { type HostTask, runHost } from './env-host.ts';
 import type { OrphanGuardData } from './orphan-guard.ts';

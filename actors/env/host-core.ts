@@ -8,6 +8,7 @@ import type { Env, EnvStep, First, MaybePromise, Session } from '../../src/core/
 import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, failureOf, type StepBounds } from './check.ts';
+import { EventBatcher, type EventBatcherOptions } from './event-batcher.ts';
 import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
 
 /** Beacon that shows outside observers where the host is; called before and after every call into an env. */
@@ -22,16 +23,13 @@ export interface Beacon {
   countBegun(): void;
 }
 
-export interface HostOptions {
+export interface HostOptions extends EventBatcherOptions {
   /** The worlds by id; may be filled after the host was made. */
   readonly envs: ReadonlyMap<string, Env>;
   /** True to ask sessions for their actions. */
   readonly listActions: boolean;
   /** Path for failures. */
   readonly where: string;
-  readonly now: () => number;
-  /** Emits the events of a batch at its end, and those of slow sessions as they come. */
-  readonly emit: (events: EnvEvent[]) => void;
   readonly beacon?: Beacon;
   /**
    * Tracks a call into the env of `episode`, so that what it starts (timers, promises) can be attributed to the episode
@@ -40,8 +38,6 @@ export interface HostOptions {
   readonly track?: <T>(episode: number, call: () => T) => T;
   /** Called with a command that did not answer at once. */
   readonly onSlow?: (work: Promise<void>, episode: number) => void;
-  /** Schedules `fn` once, soon: events of slow sessions that come together leave together. Default a microtask. */
-  readonly soon?: (fn: () => void) => void;
   /** Faults under chaos: which steps are struck. */
   readonly fault?: (episode: number, turn: number) => StepFault | undefined;
   /** Longest delay of a slow step, milliseconds. Default 100. */
@@ -68,28 +64,23 @@ interface Episode {
 
 const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
-/** Milliseconds after which the events of a long batch are sent before its end, so that they do not count as late. */
-const FLUSH_MS = 10;
 const noBeacon: Beacon = { enter() {}, show() {}, leave() {}, countBegun() {} };
 
 export class HostCore {
   readonly #options: HostOptions;
   readonly #beacon: Beacon;
+  readonly #events: EventBatcher;
   readonly #episodes = new Map<number, Episode>();
   readonly #bounds = new Map<string, StepBounds>();
   /** Sessions being closed slowly. */
   readonly #closing = new Set<Promise<void>>();
-  #events: EnvEvent[] = [];
-  #inBatch = false;
-  #scheduled = false;
-  #lastAt = 0;
-  #flushedAt = 0;
   /** Calls into envs. */
   calls = 0;
 
   constructor(options: HostOptions) {
     this.#options = options;
     this.#beacon = options.beacon ?? noBeacon;
+    this.#events = new EventBatcher(options);
   }
 
   get episodes(): number {
@@ -98,17 +89,15 @@ export class HostCore {
 
   /** Handles a batch. Sessions that answer at once have their events in one `emit` at the end. */
   handle(commands: readonly EnvCommand[]): void {
-    this.#inBatch = true;
-    this.#flushedAt = this.#lastAt = this.#options.now();
+    this.#events.beginBatch();
     for (const command of commands) {
       this.#beacon.countBegun();
       if (command.type === 'step') this.#step(command);
       else if (command.type === 'open') this.#open(command);
       else this.#close(command.episode);
-      if (this.#lastAt - this.#flushedAt > FLUSH_MS) this.#flush();
+      this.#events.flushIfLong();
     }
-    this.#inBatch = false;
-    this.#flush();
+    this.#events.endBatch();
   }
 
   /** Closes all sessions. Resolves when the slow ones are closed too; a call that never ends keeps it waiting. */
@@ -128,14 +117,14 @@ export class HostCore {
     const env = this.#options.envs.get(task.env);
     if (!env || this.#episodes.has(number)) {
       const message = env ? 'the episode is open already' : `this host has no env '${task.env}'`;
-      this.#push(this.#createFailure(number, 'protocol', message));
+      this.#events.push(this.#createFailure(number, 'protocol', message));
       return;
     }
     let bounds = this.#bounds.get(task.env);
     try {
       if (!bounds) this.#bounds.set(task.env, (bounds = boundsOf(env)));
     } catch (thrown) {
-      this.#push(this.#createFailure(number, 'protocol', messageOf(thrown)));
+      this.#events.push(this.#createFailure(number, 'protocol', messageOf(thrown)));
       return;
     }
     const episode: Episode = {
@@ -202,7 +191,7 @@ export class HostCore {
   #step({ episode: number, turn, action }: Step): void {
     const episode = this.#episodes.get(number);
     if (!episode) {
-      this.#push(this.#createFailure(number, 'protocol', `step ${turn} of an episode that is not open here`));
+      this.#events.push(this.#createFailure(number, 'protocol', `step ${turn} of an episode that is not open here`));
       return;
     }
     const { session } = episode;
@@ -307,11 +296,10 @@ export class HostCore {
     began: number,
   ): void {
     const { number, turn } = episode;
-    this.#lastAt = this.#options.now();
-    const envMs = this.#lastAt - began;
+    const envMs = this.#events.readClock() - began;
     const observed: EnvEvent = { type: 'observed', episode: number, turn, step, actions, newActions, envMs };
-    this.#push(observed);
-    if (episode.twice) this.#push(observed);
+    this.#events.push(observed);
+    if (episode.twice) this.#events.push(observed);
     episode.twice = false;
     if (step.kind === 'terminated') this.#release(episode);
   }
@@ -319,7 +307,7 @@ export class HostCore {
   #fail(episode: Episode, thrown: unknown): void {
     if (episode.closed) return;
     const [cause, message] = this.#enter(episode, () => failureOf(thrown)); // making a message may run the env's code
-    this.#push(this.#createFailure(episode.number, cause, message));
+    this.#events.push(this.#createFailure(episode.number, cause, message));
     this.#release(episode);
   }
 
@@ -350,22 +338,6 @@ export class HostCore {
       const closed: Promise<void> = closing.catch(() => {}).then(() => void this.#closing.delete(closed));
       this.#closing.add(closed);
     } catch {}
-  }
-
-  #push(event: EnvEvent): void {
-    this.#events.push(event);
-    if (this.#inBatch || this.#scheduled) return;
-    this.#scheduled = true;
-    (this.#options.soon ?? queueMicrotask)(() => this.#flush());
-  }
-
-  #flush(): void {
-    this.#scheduled = false;
-    this.#flushedAt = this.#lastAt;
-    if (this.#events.length === 0) return;
-    const events = this.#events;
-    this.#events = [];
-    this.#options.emit(events);
   }
 }
 

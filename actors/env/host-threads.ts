@@ -8,7 +8,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { messageOf } from '../../src/core/errors.ts';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { createSharedBeacon, readShared, threadOf } from './beacon.ts';
 import type { ThreadTask } from './env-thread.ts';
 import {

@@ -3,7 +3,7 @@ import * as Comlink from 'comlink';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { packCommands, readEvents } from './batch.ts';
 import type { BeaconReading } from './beacon.ts';
 import { isBounds } from './check.ts';

@@ -1,7 +1,7 @@
 /** Inline host, in the caller's thread: for serial mode and for light envs that are trusted. */
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import { faultsOf, startWorlds } from './env-host.ts';
 import { HostCore } from './host-core.ts';
 import { CLOSE_MS, type Host, type HostListener, type HostOptions } from './hosts.ts';

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { readSecret } from '../../src/core/secrets.ts';
 import { MAX_WAIT_MS } from '../../src/policy/batching.ts';
 import { SERVER_RETRIES, type ServedAdapter } from '../../src/policy/served-adapters.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import type { ChatCodecSpec } from '../../src/text/reading/chat-codec.ts';
 import { CLUSTER_PATHS, engineOptions, isServed, PATHS, type Policy, type RunOptions } from '../options.ts';
 import type { InferenceInit } from './protocol.ts';

@@ -1,7 +1,7 @@
 /** Init of the learner, picked from the options of a run. */
 import { join } from 'node:path';
 import { trainerOptions } from '../../src/learning/learner/options.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import {
   CLUSTER_PATHS,
   engineOptions,

@@ -13,7 +13,7 @@ import { RemotePolicy } from '../../src/policy/remote/remote-policy.ts';
 import { TokenPrompting } from '../../src/policy/remote/token-prompting.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';

@@ -14,7 +14,7 @@ import { generate, NUM_LEVELS } from '../../envs/babyai/levels.ts';
 import { OriginalText } from '../../envs/babyai/original.ts';
 import { indexOf, PAPER_LEVELS } from '../../envs/babyai/tasks.ts';
 import { Rng } from '../../src/core/rng.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { bytesInUse } from '../../src/world/conformance/measure.ts';
 import type { Figure } from './contract.ts';
 import { median } from './median.ts';

@@ -21,7 +21,7 @@ import { digestOf, encodeWeights } from '../../src/learning/learner/weights-file
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
-import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
+import { localUrl, packageRoot } from '../../src/runtime/module-url.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import { type StartedServer, startNatsServer } from '../nats-server.ts';
 import { simulateCluster } from './cluster-law.ts';

@@ -31,7 +31,7 @@ import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { evaluationPlan } from '../../src/run/evaluate-run.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { loadNewest } from '../../src/storage/checkpoint.ts';
 import { readTrace } from '../../src/storage/trace.ts';
 import { tracePaths } from '../../src/storage/trace-files.ts';

@@ -8,7 +8,7 @@ import { createEnvPool, type EnvPool } from '../../actors/env/env-pool.ts';
 import type { EnvEvent } from '../../actors/env/protocol.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { alternate, rate } from './alternate.ts';
 import type { Bench, Figure } from './contract.ts';
 import echo, { type Ball } from './echo-actor.ts';

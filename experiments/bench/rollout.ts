@@ -15,7 +15,7 @@ import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { evaluationPlan } from '../../src/run/evaluate-run.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { train } from '../../src/run/train.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import type { Bench, Figure } from './contract.ts';
 
 /** Bench `rollout`. */

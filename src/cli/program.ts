@@ -3,7 +3,7 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, Help } from 'commander';
 import { err, out } from '../console/terminal.ts';
-import { packageRoot } from '../runtime/thread.ts';
+import { packageRoot } from '../runtime/module-url.ts';
 import { examples } from './examples.ts';
 import { report } from './fail.ts';
 

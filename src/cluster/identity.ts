@@ -6,7 +6,7 @@ import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import type { Identity } from '../learning/learner/run-state.ts';
 import type { ServedAdapter } from '../policy/served-adapters.ts';
-import { packageRoot } from '../runtime/thread.ts';
+import { packageRoot } from '../runtime/module-url.ts';
 import { firstIssue } from '../storage/trajectory-schema.ts';
 
 /** Version of tickets, results and announcements. */

@@ -1,31 +1,24 @@
 /**
  * Dispatcher of tickets, on the learner's machine. Invariant: every outstanding ticket is at the broker until its result
  * has come, and every result is delivered exactly once. No decision reads another machine's clock; what the broker lost
- * is dispatched again.
+ * is dispatched again. Which results count is up to result-check.ts.
  */
 import type { Clock } from '../core/clock.ts';
-import { LongplayError, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import type { Broker, StoredResult } from './broker.ts';
-import type { EpisodeCheck } from './episode-check.ts';
-import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
+import { encodeTicket, type GroupResult } from './result.ts';
+import { ResultCheck, type ResultCheckOptions } from './result-check.ts';
 import { retryWhileUnavailable, Stopped } from './retry.ts';
 import { WakeSignal } from './wake-signal.ts';
 
-export interface DispatcherOptions {
+export interface DispatcherOptions extends ResultCheckOptions {
   readonly broker: Pick<Broker, 'prepare' | 'tickets' | 'results'>;
   readonly clock: Clock;
-  readonly vocabSize: number;
-  /** Returns the digest of this run's weights of a version; undefined where it is not known. */
-  readonly digestOf: (version: number) => string | undefined;
   /** Called with each result that counts. */
   readonly onResult: (result: GroupResult) => void;
-  /** Returns what is wrong with the episodes of a result (`createEpisodeCheck`); undefined where nothing is. */
-  readonly check?: EpisodeCheck | undefined;
   /** Plays a result again and resolves with what is wrong with it. Returns undefined where it is not played again. */
   readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
-  /** Called for a worker whose results were refused three times in a row; further ones are refused unread. */
-  readonly onBanned?: ((worker: string, why: string) => void) | undefined;
   /** Called for a ticket whose result is refused; it is played again. */
   readonly onRefused: (ticket: GroupTicket, worker: string | undefined, why: string) => void;
   /** Called with lines for a person. */
@@ -76,16 +69,12 @@ const LATE_MS = 60_000;
 const LATE_FACTOR = 10;
 /** Groups whose times are remembered. */
 const MAX_TIMES = 200;
-/** Refused results in a row after which a worker is banned. Names come from other machines, hence a bound on them. */
-const MAX_REFUSED = 3;
-const MAX_WORKERS = 10_000;
 
 export class TicketDispatcher {
   readonly #options: DispatcherOptions;
   readonly #outstanding = new Map<number, Outstanding>();
   readonly #counts = { results: 0, duplicates: 0, reissued: 0, refused: 0, verified: 0 };
-  /** Refused results in a row, by worker. */
-  readonly #refusedInRow = new Map<string, number>();
+  readonly #check: ResultCheck;
   /** Set when there is something to send. */
   readonly #unsent: WakeSignal;
   /** Milliseconds from ticket to result of the last groups, oldest first. */
@@ -96,6 +85,7 @@ export class TicketDispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#check = new ResultCheck(options);
     this.#unsent = new WakeSignal(options.clock);
   }
 
@@ -249,26 +239,19 @@ export class TicketDispatcher {
       this.#counts.duplicates++;
       return;
     }
-    let worker: string | undefined;
-    try {
-      const result = decodeResult(bytes, one.ticket, this.#options.vocabSize);
-      worker = result.worker;
-      this.#checkWorker(worker);
-      this.#checkDigests(result);
-      const why = this.#options.check?.(result.trajectories, one.ticket.purpose.name === 'train');
-      if (why !== undefined) throw new LongplayError('REMOTE_FAILED', why);
-      const verdict = this.#options.verify?.(result);
-      if (verdict) this.#awaitVerdict(one, result, verdict);
-      else this.#accept(result);
-    } catch (thrown) {
-      if (!(thrown instanceof LongplayError)) throw thrown;
-      this.#refuse(one, worker, messageOf(thrown));
+    const checked = this.#check.check(bytes, one.ticket);
+    if (!checked.result) {
+      this.#refuse(one, checked.worker, checked.why);
+      return;
     }
+    const verdict = this.#options.verify?.(checked.result);
+    if (verdict) this.#awaitVerdict(one, checked.result, verdict);
+    else this.#accept(checked.result);
   }
 
   #accept(result: GroupResult): void {
     const { group } = result.ticket;
-    this.#refusedInRow.delete(result.worker);
+    this.#check.recordAccepted(result.worker);
     this.#times.push(this.#options.clock.now() - this.#outstanding.get(group)!.since);
     if (this.#times.length > MAX_TIMES) this.#times.shift();
     this.#outstanding.delete(group);
@@ -292,30 +275,7 @@ export class TicketDispatcher {
     this.#counts.refused++;
     this.#options.onRefused(ticket, worker, why);
     this.#addAgain(ticket);
-    if (worker === undefined || this.#refusedInRow.size >= MAX_WORKERS) return;
-    const inRow = (this.#refusedInRow.get(worker) ?? 0) + 1;
-    this.#refusedInRow.set(worker, inRow);
-    if (inRow === MAX_REFUSED) this.#options.onBanned?.(worker, why);
-  }
-
-  /** @throws {LongplayError} REMOTE_FAILED for a worker that is banned */
-  #checkWorker(worker: string): void {
-    const inRow = this.#refusedInRow.get(worker) ?? 0;
-    if (inRow < MAX_REFUSED) return;
-    throw new LongplayError('REMOTE_FAILED', `${inRow} of its results in a row were refused`);
-  }
-
-  /**
-   * Checks that this run has had the weights that decided; a learner may have been restored without its journal.
-   * @throws {LongplayError} REMOTE_FAILED
-   */
-  #checkDigests({ digests }: GroupResult): void {
-    for (const [version, digest] of Object.entries(digests)) {
-      const own = this.#options.digestOf(Number(version));
-      if (own !== undefined && own !== digest) {
-        throw new LongplayError('REMOTE_FAILED', `decided by other weights of version ${version} than this run's`);
-      }
-    }
+    if (worker !== undefined) this.#check.recordRefused(worker, why);
   }
 
   #retry<T>(call: () => Promise<T>): Promise<T> {

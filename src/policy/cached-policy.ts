@@ -7,7 +7,8 @@
  * goes on in the next call, next to turns that have arrived meanwhile (continuous batching).
  *
  * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
- * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.
+ * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over
+ * (cache-slots.ts).
  *
  * One call over a cache of G slots with K members, every arrow one run of a compiled program:
  *
@@ -25,7 +26,7 @@
 
 import type { Engine, HostTensor, Program } from '../compute/engine/engine.ts';
 import { headSize, type ModelConfig } from '../compute/model/config.ts';
-import { actionFeeds, MentionBook, promptFeeds } from '../compute/model/feeds.ts';
+import { actionFeeds, promptFeeds } from '../compute/model/feeds.ts';
 import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../compute/model/parameters.ts';
 import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../compute/model/programs.ts';
 import type { RunConfig } from '../config/run-config.ts';
@@ -33,11 +34,11 @@ import { largestOf } from '../core/extremes.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { ReceivedTranscript } from '../text/reading/received-transcript.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
-import type { Transcript } from '../text/reading/transcript.ts';
+import { CacheSlots } from './cache-slots.ts';
 import { choose, type Scored, sample } from './decide.ts';
 import { decisionFeeds, feedCandidates, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
-import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
-import { KvCache } from './kv-cache.ts';
+import { candidateRow, type GroupState, type MemberState } from './episode-state.ts';
+import type { KvCache } from './kv-cache.ts';
 import { type Acted, type ActRequest, formatTooLong, nothingListed, type Policy, type Unanswered } from './policy.ts';
 import { PromptReader } from './prompt-reader.ts';
 
@@ -67,14 +68,7 @@ export class CachedPolicy implements Policy {
   readonly #vectors: Program | undefined;
   /** Program of every other call: reads new tokens over the cache, and scores candidates or next tokens. */
   readonly #decide: Program;
-  /**
-   * Batches by the number of members K of their slots: a call reads one [G, K] cache, so groups of another size, and
-   * episodes with a prompt of their own (K = 1), lie in another batch.
-   */
-  readonly #batches: RunningBatch[] = [];
-  /** Groups by `g<group>` where the prompt is shared, by `e<episode>` where it is not. */
-  readonly #groups = new Map<string, GroupState>();
-  readonly #members = new Map<number, MemberState>();
+  readonly #slots: CacheSlots;
   /** Weights as feeds. The same objects until the next load: an engine keeps what it made of them. */
   #weights: Record<string, HostTensor> = {};
   #version = 0;
@@ -91,10 +85,13 @@ export class CachedPolicy implements Policy {
   ) {
     this.#options = options;
     this.#prefill = prefill;
-    this.#reader = prefill ? undefined : new PromptReader(options.config, options.promptTokensPerCall);
+    const reader = prefill ? undefined : new PromptReader(options.config, options.promptTokensPerCall);
+    this.#reader = reader;
+    const { config, maxBatch } = options;
+    this.#slots = new CacheSlots({ config, maxBatch, onPromptDropped: (group) => reader?.drop(group) });
     this.#decide = decide;
     this.#vectors = vectors;
-    this.maxBatch = options.maxBatch;
+    this.maxBatch = maxBatch;
   }
 
   /** Compiles the programs. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
@@ -121,11 +118,7 @@ export class CachedPolicy implements Policy {
     if (this.#options.cacheOnUpdate === 'keep') return;
     // Nothing is computed here: everything counts as unread, and is read again by the calls that next need it.
     this.#reader?.clear();
-    for (const group of this.#groups.values()) {
-      group.dirty = true;
-      group.vectors = group.pointed = 0;
-    }
-    for (const { group, row } of this.#members.values()) group.batch.cache.setPast(row, 0);
+    this.#slots.markUnread();
   }
 
   get version(): number {
@@ -133,9 +126,7 @@ export class CachedPolicy implements Policy {
   }
 
   get waiting(): number {
-    let waiting = 0;
-    for (const batch of this.#batches) waiting += batch.waiting.size;
-    return waiting;
+    return this.#slots.waiting;
   }
 
   /**
@@ -143,7 +134,7 @@ export class CachedPolicy implements Policy {
    * its members waiting.
    */
   get complete(): boolean {
-    return this.#runs > 0 || this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
+    return this.#runs > 0 || this.#slots.hasCompleteBatch;
   }
 
   get tokens(): number {
@@ -164,11 +155,11 @@ export class CachedPolicy implements Policy {
   #submit(request: ActRequest): string | undefined {
     const { codec, decoder, config } = this.#options;
     const { given, actions } = request;
-    const known = this.#members.get(request.episode);
+    const known = this.#slots.get(request.episode);
     const transcript =
       given && !known ? new ReceivedTranscript(given, request) : advanceTranscript(codec, known?.transcript, request);
-    const member = known ?? this.#open(request, transcript);
-    if (known) this.#followPrompt(known);
+    const member = known ?? this.#slots.open(request, transcript);
+    if (known) this.#slots.followPrompt(known);
     // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.
     const length = transcript.prompt.tokens.length + transcript.tokens.length;
     if (length > config.maxPositions) return formatTooLong(length, config.maxPositions);
@@ -192,20 +183,14 @@ export class CachedPolicy implements Policy {
 
   release(episodes: readonly number[]): void {
     for (const episode of episodes) {
-      const member = this.#members.get(episode);
-      if (!member) continue;
-      this.#members.delete(episode);
-      if (member.run) this.#runs--; // a run under way dies with its episode
-      member.group.batch.waiting.delete(member);
-      this.#leave(member.group);
+      const member = this.#slots.release(episode);
+      if (member?.run) this.#runs--; // a run under way dies with its episode
     }
   }
 
   forget(): void {
     this.#reader?.clear();
-    this.#members.clear();
-    this.#groups.clear();
-    this.#batches.length = 0;
+    this.#slots.clear();
     this.#runs = 0;
   }
 
@@ -214,7 +199,7 @@ export class CachedPolicy implements Policy {
    * members that wait. A batch that is passed over keeps waiting until it is the fullest.
    */
   async step(): Promise<readonly Acted[]> {
-    const batch = this.#busiestBatch();
+    const batch = this.#slots.findBusiest();
     if (!batch) return [];
     // By row: the program's outputs are laid out by slot and member, and the last one's slot bounds what it reads.
     const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
@@ -239,7 +224,7 @@ export class CachedPolicy implements Policy {
       member.decodeMs += end - read;
     }
     return acted.map((one) => {
-      const { since, prefillMs, decodeMs } = this.#members.get(one.episode)!;
+      const { since, prefillMs, decodeMs } = this.#slots.get(one.episode)!;
       return { ...one, stages: { waitMs: Math.max(0, end - since - prefillMs - decodeMs), prefillMs, decodeMs } };
     });
   }
@@ -254,95 +239,7 @@ export class CachedPolicy implements Policy {
     await this.#vectors?.dispose();
   }
 
-  // --- episodes -------------------------------------------------------------------------------------------------
-
-  /** Row for a new episode: beside its group where the prompt is shared, in a slot of its own where it is not. */
-  #open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
-    const { shared } = transcript.prompt;
-    const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
-    const member: MemberState = {
-      episode,
-      group,
-      row: group.slot * group.batch.cache.members + (shared ? index : 0),
-      transcript,
-      prompt: transcript.prompt,
-      candidates: [],
-      request: undefined,
-      since: 0,
-      prefillMs: 0,
-      decodeMs: 0,
-      run: undefined,
-    };
-    this.#members.set(episode, member);
-    group.batch.cache.setPast(member.row, 0); // the row may have had another episode
-    return member;
-  }
-
-  /** Follows a prompt that was rendered anew: nothing that was cached under the former one holds. */
-  #followPrompt(member: MemberState): void {
-    const { prompt } = member.transcript;
-    if (prompt === member.prompt) return;
-    member.prompt = prompt;
-    // In a slot of several members the prompt's cache is everybody's; only a slot of one can be read over in place.
-    if (member.group.batch.cache.members > 1 || prompt.shared !== member.group.prompt.shared) {
-      // The others go on under the old prompt.
-      this.#leave(member.group);
-      member.group = this.#groupOf(`e${member.episode}`, 1, member.transcript);
-      member.row = member.group.slot;
-    } else {
-      this.#reader?.drop(member.group);
-      resetGroup(member.group, prompt);
-    }
-    member.candidates.length = 0;
-    member.group.batch.cache.setPast(member.row, 0);
-  }
-
-  /** Slot of a group, opened where it is new, with one more member in it. @param members K of the slot */
-  #groupOf(key: string, members: number, { prompt }: Transcript): GroupState {
-    let group = this.#groups.get(key);
-    if (!group) {
-      const batch = this.#batchOf(members);
-      const slot = batch.cache.acquire();
-      const empty = { promptKeys: undefined, dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
-      group = { key, batch, slot, prompt, ...empty, mentions: new MentionBook(prompt), pointed: 0 };
-      batch.cache.candidates.clear(slot);
-      this.#groups.set(key, group);
-    }
-    group.live++;
-    group.batch.live++;
-    return group;
-  }
-
-  /** Batch with a free slot for `members` members. */
-  #batchOf(members: number): RunningBatch {
-    const free = this.#batches.find(({ cache }) => !cache.full && cache.members === members);
-    if (free) return free;
-    const { config, maxBatch } = this.#options;
-    // As many slots as fill a call: more episodes than that would wait for each other anyway, and open a further batch.
-    const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members);
-    const batch = { cache, live: 0, waiting: new Set<MemberState>() };
-    this.#batches.push(batch);
-    return batch;
-  }
-
-  /** One member fewer; the last one frees the slot. */
-  #leave(group: GroupState): void {
-    group.batch.live--;
-    group.live--;
-    if (group.live > 0) return;
-    this.#reader?.drop(group);
-    group.batch.cache.release(group.slot);
-    this.#groups.delete(group.key);
-  }
-
   // --- calls ----------------------------------------------------------------------------------------------------
-
-  #busiestBatch(): RunningBatch | undefined {
-    let best: RunningBatch | undefined;
-    // The fullest first: engine time per turn falls with the size of the batch.
-    for (const batch of this.#batches) if (batch.waiting.size > (best?.waiting.size ?? 0)) best = batch;
-    return best;
-  }
 
   /**
    * Keys and values of new prompts, all in one call: G prompts padded to the longest, `k<layer>`, `v<layer>`

@@ -15,15 +15,8 @@ import { makeFolder } from '../storage/atomic-file.ts';
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
 import { readLines, readPassage } from './corpus.ts';
-import {
-  ARRAY_NAMES,
-  type ArrayName,
-  alignOffset,
-  INDEX_VERSION,
-  type IndexHeader,
-  MAGIC,
-  type Section,
-} from './index-layout.ts';
+import { INDEX_VERSION, type IndexHeader, MAGIC } from './index-layout.ts';
+import { IndexWriter, writeAll } from './index-writer.ts';
 import type { IndexOptions } from './memory-index.ts';
 import { mergePairs } from './merge.ts';
 import { SegmentBuilder } from './segment.ts';
@@ -227,22 +220,9 @@ class Job {
   merge(): IndexHeader {
     const pairs = this.#segments.reduce((sum, segment) => sum + segment.pairs, 0);
     const { lengths, rowStart } = this.#tables();
-    const sections: Partial<Record<ArrayName, Section>> = {
-      rows: { offset: MAGIC.length, bytes: this.#rowsEnd - MAGIC.length, sha256: this.#hash.digest('hex') },
-    };
-    let offset = alignOffset(this.#rowsEnd);
-    const place = (name: ArrayName, bytes: number) => {
-      const writer = new SectionWriter(this.#rows, name, offset);
-      offset = alignOffset(offset + bytes);
-      return writer;
-    };
-    const put = (name: ArrayName, array: ArrayBufferView) => {
-      const writer = place(name, array.byteLength);
-      writer.write(array);
-      sections[name] = writer.finish();
-    };
-    put('rowStart', rowStart);
-    const [passages, impacts] = [place('passages', 4 * pairs), place('impacts', 4 * pairs)];
+    const writer = new IndexWriter(this.#rows, this.#rowsEnd, this.#hash.digest('hex'));
+    writer.write('rowStart', rowStart);
+    const [passages, impacts] = [writer.open('passages', 4 * pairs), writer.open('impacts', 4 * pairs)];
     let done = 0;
     let reported = 0;
     const dictionary = mergePairs(this.#segments, lengths, this.#settings, (rows, shares) => {
@@ -253,20 +233,18 @@ class Job {
       reported = done;
       this.#report('merging', done, pairs, this.#passages);
     });
-    sections.passages = passages.finish();
-    sections.impacts = impacts.finish();
-    for (const name of ['pairStart', 'upper', 'termStart', 'terms', 'table'] as const) put(name, dictionary[name]);
-    const { offset: _, ...corpus } = sections.rows!;
-    const header: IndexHeader = {
+    writer.close(passages);
+    writer.close(impacts);
+    for (const name of ['pairStart', 'upper', 'termStart', 'terms', 'table'] as const) {
+      writer.write(name, dictionary[name]);
+    }
+    const header = writer.finish({
       ...this.#settings,
       passages: this.#passages,
       terms: dictionary.upper.length,
       pairs,
       tokens: lengths.reduce((sum, n) => sum + n, 0),
-      corpus,
-      arrays: Object.fromEntries(ARRAY_NAMES.map((name) => [name, sections[name]!])) as IndexHeader['arrays'],
-    };
-    this.#writeTrailer(header, offset);
+    });
     this.#report('merging', pairs, pairs, this.#passages);
     return header;
   }
@@ -274,17 +252,6 @@ class Job {
   close(): void {
     for (const segment of this.#segments) segment.close();
     closeSync(this.#rows);
-  }
-
-  #writeTrailer(header: IndexHeader, offset: number): void {
-    const text = Buffer.from(JSON.stringify(header));
-    const tail = Buffer.alloc(8);
-    tail.writeUInt32LE(text.length);
-    const digest = createHash('sha256').update(text).digest();
-    const trailer = Buffer.concat([text, tail, digest, MAGIC]);
-    writeAll(this.#rows, trailer, offset);
-    ftruncateSync(this.#rows, offset + trailer.length);
-    fsyncSync(this.#rows);
   }
 
   /** Finishes a segment: rows first, then the segment that refers to them, each on the disk before the next. */
@@ -366,54 +333,4 @@ function hashId(id: string): Uint32Array {
     b = Math.imul(b ^ id.charCodeAt(i), 0x85ebca6b) ^ (b >>> 15);
   }
   return Uint32Array.of(a, b);
-}
-
-const BLOCK = 1 << 20;
-
-/** Writes one array at its place, in blocks, and takes its digest. */
-class SectionWriter {
-  readonly #fd: number;
-  readonly #name: ArrayName;
-  readonly #offset: number;
-  readonly #hash = createHash('sha256');
-  readonly #block = Buffer.alloc(BLOCK);
-  #used = 0;
-  #written = 0;
-
-  constructor(fd: number, name: ArrayName, offset: number) {
-    this.#fd = fd;
-    this.#name = name;
-    this.#offset = offset;
-  }
-
-  write(array: ArrayBufferView): void {
-    const bytes = Buffer.from(array.buffer, array.byteOffset, array.byteLength);
-    for (let at = 0; at < bytes.length; ) {
-      const taken = bytes.copy(this.#block, this.#used, at);
-      at += taken;
-      this.#used += taken;
-      if (this.#used === BLOCK) this.#flush();
-    }
-  }
-
-  finish(): Section {
-    this.#flush();
-    return { offset: this.#offset, bytes: this.#written, sha256: this.#hash.digest('hex') };
-  }
-
-  #flush(): void {
-    const part = this.#block.subarray(0, this.#used);
-    try {
-      writeAll(this.#fd, part, this.#offset + this.#written);
-    } catch (thrown) {
-      throw new Error(`cannot write the ${this.#name} of the index: ${messageOf(thrown)}`, { cause: thrown });
-    }
-    this.#hash.update(part);
-    this.#written += this.#used;
-    this.#used = 0;
-  }
-}
-
-function writeAll(fd: number, bytes: Uint8Array, position: number): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, position + at);
 }

@@ -4,7 +4,7 @@ import { nearest } from '../config/nearest.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
-import { localUrl } from '../runtime/thread.ts';
+import { localUrl } from '../runtime/module-url.ts';
 import { AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';

@@ -7,7 +7,7 @@ import { UserError } from '../core/errors.ts';
 import { readSecret } from '../core/secrets.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { setUpPolicy } from '../policy/setup.ts';
-import { workerUrl } from '../runtime/thread.ts';
+import { workerUrl } from '../runtime/module-url.ts';
 import { servePolicy } from '../serve/policy-server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { moduleChange } from '../world/env-id.ts';

@@ -1,9 +1,7 @@
 /** Training, from a configuration to the figures of its evaluations. */
 
-import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
@@ -16,7 +14,6 @@ import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
-import { append } from '../core/extremes.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
@@ -25,14 +22,15 @@ import type { RunStatus } from '../metrics/run-status.ts';
 import { openSinks } from '../metrics/sinks/open.ts';
 import type { MetricSink } from '../metrics/sinks/sink.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import { OrderRecorder, type RecordedOrder, readOrder } from '../storage/order-file.ts';
 import { envLabel, locateEnv } from '../world/env-id.ts';
-import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
+import { evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
 import { worldUrl } from './find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
+import { openOrder, type RunOrder, settleOrder } from './run-order.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
+import { evaluateTrained, PROGRESS_MS, recordEvaluation } from './train-evaluations.ts';
 
 /** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {
@@ -158,9 +156,6 @@ export function train(options: TrainOptions): TrainingRun {
   };
 }
 
-/** Milliseconds from one word on an evaluation's progress to the next. */
-const PROGRESS_MS = 10_000;
-
 interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly config: RunConfig;
   readonly dir: string;
@@ -191,8 +186,7 @@ async function trainLocked(request: TrainRequest): Promise<TrainOutcome> {
 interface Started {
   readonly run: Run;
   readonly engine: string;
-  readonly record: OrderRecorder | undefined;
-  readonly replay: RecordedOrder | undefined;
+  readonly order: RunOrder;
 }
 
 async function start(
@@ -205,9 +199,7 @@ async function start(
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
-  const { recordOrder, replayOrder } = request;
-  const record = recordOrder === undefined ? undefined : new OrderRecorder(recordOrder, config);
-  const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
+  const order = openOrder(request, config);
   const { engine, notice } = await chooseEngine(config.engine);
   onNotice(notice);
   const metrics$ = new Subject<MetricsRow>();
@@ -228,8 +220,8 @@ async function start(
       progress.recordFinished(trajectories, purpose);
       watchEpisodes(streams, trajectories, purpose);
     },
-    record,
-    replay,
+    record: order.record,
+    replay: order.replay,
     onNotice,
     evaluation: {
       plans: (env) => evaluationPlans(env, config),
@@ -241,7 +233,7 @@ async function start(
     onProgress: request.onProgress,
     chaos: request.chaos,
   });
-  return { run, engine, record, replay };
+  return { run, engine, order };
 }
 
 /** Folder of the run's journal; undefined where it keeps none. */
@@ -254,7 +246,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, resume, onNotice, streams } = request;
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
-  const { run, engine, record, replay } = await start(request, progress, cluster).catch(async (thrown) => {
+  const { run, engine, order } = await start(request, progress, cluster).catch(async (thrown) => {
     await cluster?.broker.close();
     throw thrown;
   });
@@ -270,21 +262,10 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
     const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
-    if (saved.ok && (record || replay)) {
-      const sha256 = weightsDigest(join(dir, 'checkpoints', String(saved.update)));
-      record?.weights(sha256);
-      if (replay) onNotice(compareWeights(replay, sha256));
-    }
+    if (saved.ok) settleOrder(order, join(dir, 'checkpoints', String(saved.update)), onNotice);
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
-    const evaluations = await evaluateUnlessInterrupted(interrupt, async () => {
-      if (ended.why === 'halted') return [];
-      const all = await evaluateRun(run, config, undefined, progress);
-      if (config.evaluation.randomBaseline && all.length > 0) {
-        append(all, await randomBaseline(request));
-      }
-      return all;
-    });
+    const evaluations = ended.why === 'halted' ? [] : await evaluateTrained(run, request, progress);
     const chaos = run.chaos();
     const outcome: TrainOutcome = { engine, ended, evaluations, chaos };
     try {
@@ -323,90 +304,4 @@ function initialWeights(run: string, onNotice: (message: string) => void): Loade
   for (const warning of checkpoint.warnings) onNotice(warning);
   onNotice(`starting from the weights of ${run}, update ${checkpoint.update}`);
   return checkpoint;
-}
-
-/**
- * Recorded order of a file.
- * @throws {UserError} BAD_CONFIG when it was recorded under another configuration
- */
-function orderOf(path: string, config: RunConfig): RecordedOrder {
-  const order = readOrder(path);
-  // Through the check, so that names of earlier versions compare as the present ones.
-  const recorded = checkRunConfig(order.config, path);
-  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(recorded)), JSON.parse(JSON.stringify(config)))) {
-    throw new UserError('BAD_CONFIG', `--replay-order ${path}: it was recorded under another configuration`);
-  }
-  return order;
-}
-
-/** Digest (SHA-256) of the weights and moments of a checkpoint. */
-function weightsDigest(folder: string): string {
-  return createHash('sha256')
-    .update(readFileSync(join(folder, 'tensors.safetensors')))
-    .digest('hex');
-}
-
-/**
- * Compares the weights of a replay.
- * @throws {LongplayError} BAD_TRACE when it ended with other weights
- */
-function compareWeights({ weights }: RecordedOrder, sha256: string): string {
-  if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
-  if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
-  throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
-}
-
-/** Evaluations, or none once the run is interrupted: those under way end with the run. */
-async function evaluateUnlessInterrupted(
-  interrupt: AbortSignal,
-  evaluate: () => Promise<EvaluationSummary[]>,
-): Promise<EvaluationSummary[]> {
-  if (interrupt.aborted) return [];
-  const evaluations = evaluate();
-  const cut = new Promise<EvaluationSummary[]>((resolve) => {
-    interrupt.addEventListener('abort', () => resolve([]), { once: true });
-  });
-  evaluations.catch(() => {}); // cut off, it fails when the run stops
-  return Promise.race([evaluations, cut]);
-}
-
-/** Records an evaluation made while training went on: its episodes may span several versions from `version` on. */
-function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summary: EvaluationSummary): void {
-  const { name, all } = summary;
-  onNotice(
-    `update ${version}, ${name}: success ${(100 * all.success.value).toFixed(1)} % of ${all.episodes} episodes (${all.tasks} tasks)`,
-  );
-  try {
-    appendFileSync(
-      join(dir, 'evaluations.jsonl'),
-      `${JSON.stringify({ format: 1, update: version, evaluation: summary })}\n`,
-    );
-  } catch (thrown) {
-    onNotice(`cannot write evaluations.jsonl: ${messageOf(thrown)}; the run goes on without it`);
-  }
-}
-
-/** Random baseline: the same evaluations for a uniform random policy over the same lists. */
-async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[]> {
-  const config: RunConfig = {
-    ...request.config,
-    policy: { ...request.config.policy, kind: 'random' },
-    trace: { ...request.config.trace, everyGroups: 0 },
-  };
-  const progress = new EvaluationProgress(throttle(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)));
-  const run = await startRun({
-    config,
-    dir: request.dir,
-    mode: request.mode,
-    envModule: worldUrl(config.env.id, config.env.options),
-    learn: false,
-    onNotice: request.onNotice,
-    onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
-  });
-  try {
-    const summaries = await evaluateRun(run, config, ['sampled'], progress);
-    return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
-  } finally {
-    await run.stop();
-  }
 }

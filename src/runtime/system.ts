@@ -24,9 +24,10 @@ import { toError } from './envelope.ts';
 import { Kernel } from './kernel.ts';
 import { launchLocal, type Parent } from './local.ts';
 import type { OrderPlayer, OrderSink } from './message-order.ts';
+import { localUrl } from './module-url.ts';
 import { SerialDispatcher } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
-import { launchThread, localUrl } from './thread.ts';
+import { launchThread } from './thread.ts';
 import type { ThreadSide } from './wire.ts';
 
 export interface SystemOptions {

@@ -3,7 +3,6 @@
  * messages is under way. So capacity and overflow hold, and messages that an incarnation had not begun are not lost
  * with it. Threads form a star: whatever one sends to another passes through the main thread.
  */
-import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { LongplayError } from '../core/errors.ts';
 import type { ModuleSpec, StopReason } from './actor.ts';
@@ -11,40 +10,10 @@ import { type BusyMemory, busyMemory, busyMsOf } from './busy-time.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
+import { workerUrl } from './module-url.ts';
 import type { SystemPort } from './port.ts';
 import type { Router } from './router.ts';
 import { type Frame, type Link, Outbox } from './wire.ts';
-
-const here = import.meta.url;
-export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
-const built = new URL('dist/', packageRoot);
-
-/**
- * URL that a thread can load: built JavaScript, also when the caller runs from TypeScript sources (a test runner does
- * not reach into threads). Modules outside this package are left as they are.
- * @example new Worker(workerUrl(new URL('./entry.ts', import.meta.url)))
- */
-export function workerUrl(url: URL): URL {
-  const source = relativeTo(packageRoot, new URL(url.pathname, url));
-  if (source === undefined || source.startsWith('node_modules/')) return url;
-  if (!/\.[jt]s$/.test(source)) return url; // never compiled
-  // Built code names its neighbours by their source names: the compiler rewrites imports, not URLs.
-  const compiled = new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
-  return existsSync(compiled) ? new URL(compiled.href + url.search) : url;
-}
-
-/** URL that this thread can load: the source beside us when we run from sources, else the module itself. */
-export function localUrl(url: URL): URL {
-  if (!here.endsWith('.ts')) return workerUrl(url);
-  if (url.protocol !== 'file:') return url;
-  const file = new URL(url.pathname, url);
-  const source = new URL(url.pathname.replace(/\.js$/, '.ts'), url);
-  return !existsSync(file) && existsSync(source) ? new URL(source.href + url.search) : url;
-}
-
-function relativeTo(root: URL, url: URL): string | undefined {
-  return url.href.startsWith(root.href) ? url.href.slice(root.href.length) : undefined;
-}
 
 /** Data that a thread is started with. */
 export interface ThreadData {
@@ -112,7 +81,7 @@ class ThreadExecutor implements Executor, Link {
       record: port.record !== undefined,
       busy: this.#busy,
     };
-    this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
+    this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', import.meta.url)), {
       workerData: data,
       name: cell.path,
     });

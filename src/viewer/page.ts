@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { UserError } from '../core/errors.ts';
-import { workerUrl } from '../runtime/thread.ts';
+import { workerUrl } from '../runtime/module-url.ts';
 import type { ReportData } from './api.ts';
 import { STYLE } from './style.ts';
 

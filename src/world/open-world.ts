@@ -3,7 +3,7 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
-import { localUrl } from '../runtime/thread.ts';
+import { localUrl } from '../runtime/module-url.ts';
 
 /** Open world: one with rules, ready to open sessions. */
 export interface OpenWorld {

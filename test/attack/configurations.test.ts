@@ -6,7 +6,7 @@ import { capacities } from '../../actors/mailbox-capacities.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { create } from '../../src/learning/schedule/horizon-schedule.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { amount, campaign, orMistake, tell } from './campaign.ts';
 import { type Json, mutated, mutatedText, oddValue } from './mutations.ts';
 

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { listStatusLines } from '../../src/cli/commands/cluster.ts';
 import { commandLine } from '../../src/cli/program.ts';
 import type { ClusterStatus } from '../../src/run/cluster-status.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
 import { HOSTILE } from '../support/hostile-names-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';

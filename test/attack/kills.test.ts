@@ -15,7 +15,7 @@ import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { TraceStore } from '../../src/storage/trace-store.ts';
 import { smallConfig } from '../support/small-run.ts';

@@ -7,7 +7,7 @@ import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-long-lines-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

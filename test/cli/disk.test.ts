@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';

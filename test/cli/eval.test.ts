@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEnv } from '../../envs/textcraft/index.ts';
 import { listEvaluatedTasks } from '../../src/learning/evaluation/tasks.ts';
 import { listFinishedEpisodes } from '../../src/run/rollout-plan.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 const root = fileURLToPath(packageRoot);

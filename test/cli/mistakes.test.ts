@@ -11,7 +11,7 @@ import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examples } from '../../src/cli/examples.ts';
 import { commandLine } from '../../src/cli/program.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { makePolicyRun } from '../support/policy-run.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { publishedItem } from '../support/published-episodes.ts';
 import { temporaryFolder } from '../support/small-run.ts';

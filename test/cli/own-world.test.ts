@@ -19,7 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { findWorld, worldUrl } from '../../src/run/find-world.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 import { typed } from '../support/typed.ts';

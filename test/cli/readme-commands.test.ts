@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { commandLine } from '../../src/cli/program.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 
 const root = fileURLToPath(packageRoot);
 const pages = ['README.md', 'COMMANDS.md', 'RERUN.md', 'src/cluster/README.md'];

@@ -10,7 +10,7 @@ import { experimentProgram } from '../../experiments/main.ts';
 import { parityProgram } from '../../experiments/parity.ts';
 import { quickstartProgram } from '../../experiments/quickstart.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 import { heard } from '../support/typed.ts';
 

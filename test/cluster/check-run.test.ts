@@ -5,7 +5,7 @@ import { MAX_WEIGHTS_BYTES } from '../../src/cluster/broker.ts';
 import { weightSpecs } from '../../src/compute/model/parameters.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import { smallConfig } from '../support/small-run.ts';
 

@@ -11,7 +11,7 @@ import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { ClusterStatus } from '../../src/run/cluster-status.ts';
 import type { TrainOutcome } from '../../src/run/train.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { digestsOf, readJournal } from '../../src/storage/journal.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { freePort, type NatsServer, noServer, startNats } from '../support/nats-server.ts';

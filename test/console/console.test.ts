@@ -18,7 +18,7 @@ import { cut, lineWidth, render, span, widthOf } from '../../src/console/text.ts
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { printable } from '../../src/core/printable.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { type Mood, scene, sceneConfig } from '../support/console-scene.ts';
 
 const fixtures = new URL('./fixtures/', import.meta.url);

@@ -10,7 +10,7 @@ import { episodeLines } from '../../src/console/episode-frame.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { Turn } from '../../src/core/trajectory.ts';
 import { findWorld } from '../../src/run/find-world.ts';
-import { workerUrl } from '../../src/runtime/thread.ts';
+import { workerUrl } from '../../src/runtime/module-url.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { trajectoryOf } from '../support/traces.ts';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import type { Transcript } from '../../src/text/reading/transcript.ts';
 import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { loadWorld, openWorld } from '../../src/world/open-world.ts';

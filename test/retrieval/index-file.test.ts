@@ -9,7 +9,7 @@ import { Rng } from '../../src/core/rng.ts';
 import { buildIndex } from '../../src/retrieval/build-index.ts';
 import { checkCorpus, indexOver, readIndex, readIndexHeader } from '../../src/retrieval/index-file.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';

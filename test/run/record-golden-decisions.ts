@@ -8,7 +8,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { traceLine } from '../../src/storage/trace.ts';
 import { firstDifference, type GoldenRecord, goldenRuns, play } from '../support/golden-runs.ts';
 

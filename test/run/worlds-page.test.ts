@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { skeleton } from '../../src/cli/skeleton.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 
 // Within the package, so that it finds itself and its dependencies by their names.
 const folder = join(fileURLToPath(packageRoot), 'dist', `readme-${process.pid}`);

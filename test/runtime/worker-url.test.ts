@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { localUrl, workerUrl } from '../../src/runtime/thread.ts';
+import { localUrl, workerUrl } from '../../src/runtime/module-url.ts';
 
 const root = new URL('../../', import.meta.url);
 const at = (path: string) => new URL(path, root);

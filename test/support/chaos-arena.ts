@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { Rng } from '../../src/core/rng.ts';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 import { digestsOf, readJournal } from '../../src/storage/journal.ts';
 import type { ChaosLearner } from './chaos-learner.ts';
 import type { ChaosWorker } from './chaos-worker.ts';

@@ -16,7 +16,7 @@ import type { RunConfigInput } from '../../src/config/run-config.ts';
 import type { Accounting } from '../../src/core/failure.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
-import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
+import { localUrl, packageRoot } from '../../src/runtime/module-url.ts';
 import { loadNewest } from '../../src/storage/checkpoint.ts';
 
 /** A configuration whose decisions are kept. */

@@ -1,7 +1,7 @@
 /** The built command line, typed as a person would and waited for. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../../src/runtime/thread.ts';
+import { packageRoot } from '../../src/runtime/module-url.ts';
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 

@@ -5,7 +5,7 @@ import { checkpointContent } from '../../src/learning/learner/run-state.ts';
 import { setUpPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
 import { worldPrompt } from '../../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../../src/world/open-world.ts';

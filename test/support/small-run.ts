@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfig, RunConfigInput } from '../../src/config/run-config.ts';
-import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
+import { localUrl, packageRoot } from '../../src/runtime/module-url.ts';
 
 /** URL of TextCraft's module. */
 export const textcraftUrl = localUrl(new URL('envs/textcraft/index.js', packageRoot));

@@ -10,7 +10,7 @@ import type { EnvOptions, TimeStep } from '../../src/core/env.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { findWorld } from '../../src/run/find-world.ts';
 import { worldTools } from '../../src/run/view-runs.ts';
-import { localUrl } from '../../src/runtime/thread.ts';
+import { localUrl } from '../../src/runtime/module-url.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
 import { reportHtml } from '../../src/viewer/report.ts';
 import { RunSource } from '../../src/viewer/run-source.ts';

@@ -4,7 +4,7 @@ import { registry } from '../../../envs/registry.ts';
 import { out } from '../../console/terminal.ts';
 import { columns } from '../../learning/evaluation/table.ts';
 import { worldUrl } from '../../run/find-world.ts';
-import { localUrl } from '../../runtime/thread.ts';
+import { localUrl } from '../../runtime/module-url.ts';
 import { isServedWorld } from '../../world/env-id.ts';
 import { loadWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';

@@ -4,7 +4,7 @@
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { workerUrl } from '../../runtime/thread.ts';
+import { workerUrl } from '../../runtime/module-url.ts';
 import type { EngineDevice } from './engine.ts';
 
 /** Milliseconds a device may take to compute one number for the first time. */

@@ -79,7 +79,7 @@ const countAhead = (passes: number, engines: number) => (passes >= 2 * engines ?
 type Feeds = Readonly<Record<string, HostTensor>>;
 
 /** Gradient program, and replicas of it in other threads. */
-export interface GradientProgram {
+interface GradientProgram {
   /** A compiled `gradientGraph`. */
   readonly program: Program;
   readonly replicas: readonly Pick<Replica, 'hold' | 'run'>[];

@@ -9,7 +9,7 @@ import type { Engine, EngineOptions, HostTensor } from '../../compute/engine/eng
 import type { ModelConfig } from '../../compute/model/config.ts';
 import type { gradientGraph } from '../../compute/model/programs.ts';
 import { LongplayError, messageOf } from '../../core/errors.ts';
-import { workerUrl } from '../../runtime/thread.ts';
+import { workerUrl } from '../../runtime/module-url.ts';
 
 /** Program of a replica: its graph is built anew in the thread, since tensors are not sent. */
 export interface ReplicaProgram {

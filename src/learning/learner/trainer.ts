@@ -1,5 +1,6 @@
 /**
- * Trainer: weights, moments and the compiled training step of one update. It knows nothing of threads or messages.
+ * Trainer: weights and moments, and what one update makes of them. It knows nothing of threads or messages; what a single
+ * optimiser step computes is in training-step.ts.
  *
  * An update leaves out groups that carry no signal, measures what the trajectories do not record (the reference
  * policy, the learner itself, values at the cut), estimates advantages over all its groups, and makes `epochs` passes
@@ -10,21 +11,20 @@ import { type Estimate, scores } from '../../algo/advantages.ts';
 import { filterBySignal, filtersGroups } from '../../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
-import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
+import type { Engine } from '../../compute/engine/engine.ts';
 import { type Breakage, findBrokenRecord } from '../../compute/finite.ts';
 import { learningRate } from '../../compute/model/optimizer.ts';
 import { checkParams, type ParamSet } from '../../compute/model/parameters.ts';
-import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../../compute/model/programs.ts';
+import { logprobsGraph } from '../../compute/model/programs.ts';
 import { UserError } from '../../core/errors.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
 import type { Group } from '../../core/trajectory.ts';
 import { cut, type Measuring } from './measure.ts';
-import { type GradientProgram, microBatches, sumPasses } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
-import { openReplicas, type Replica } from './replica.ts';
 import { drawRemembered, plainMemory, type Remembered, reviveMemory, updateMemory } from './self-imitation.ts';
-import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
+import { type TrainGroup, tokenCount } from './training-batch.ts';
+import { TrainingStep } from './training-step.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
 export type { Breakage } from '../../compute/finite.ts';
@@ -72,12 +72,7 @@ export interface GroupCredit {
 
 export class Trainer {
   readonly #options: TrainerOptions;
-  /** Forward, backward and AdamW; or forward and backward alone, where passes are summed up. */
-  readonly #program: Program;
-  /** Replicas that passes are shared with. */
-  readonly #replicas: readonly Replica[];
-  /** AdamW over summed gradients. */
-  readonly #optimizer: Program | undefined;
+  readonly #trainingStep: TrainingStep;
   readonly #measuring: Measuring | undefined;
   readonly #reference: ParamSet | undefined;
   #params: ParamSet;
@@ -88,18 +83,12 @@ export class Trainer {
 
   private constructor(
     options: TrainerOptions,
-    {
-      program,
-      replicas,
-      step,
-    }: GradientProgram & { readonly replicas: readonly Replica[]; readonly step: Program | undefined },
+    trainingStep: TrainingStep,
     measuring: Measuring | undefined,
     start: TrainerStart,
   ) {
     this.#options = options;
-    this.#program = program;
-    this.#replicas = replicas;
-    this.#optimizer = step;
+    this.#trainingStep = trainingStep;
     this.#measuring = measuring;
     this.#params = start.params;
     this.#moments = start.moments ?? zeroMoments(options.model);
@@ -117,7 +106,7 @@ export class Trainer {
    */
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
-    const { decoder, adamW, model, estimator, offPolicy, kl, masked, chunks, recompute, maxTokens } = options;
+    const { decoder, model, estimator, offPolicy, kl, masked, chunks, recompute } = options;
     const { needsCritic, objective } = estimatorOf(estimator);
     const critical = [
       needsCritic && `algorithm ${estimator.algorithm}`,
@@ -136,18 +125,13 @@ export class Trainer {
         `learner.selfImitation: ${estimator.algorithm} imitates already; leave selfImitation out`,
       );
     }
-    const decoding = { decoder, masked, chunks, recompute };
-    const program = await engine.compile(
-      maxTokens === undefined
-        ? trainGraph(model, { ...decoding, objective, adamW })
-        : gradientGraph(model, { ...decoding, objective }),
-    );
-    const step = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
-    const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
-    const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
+    const trainingStep = await TrainingStep.create(engine, options);
     const looks = kl || options.selfImitation || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
-    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoding)) };
-    return new Trainer(options, { program, replicas, step }, measuring || undefined, start);
+    const measuring = looks && {
+      ...options,
+      program: await engine.compile(logprobsGraph(model, { decoder, masked, chunks, recompute })),
+    };
+    return new Trainer(options, trainingStep, measuring || undefined, start);
   }
 
   get params(): ParamSet {
@@ -195,9 +179,7 @@ export class Trainer {
   }
 
   async dispose(): Promise<void> {
-    for (const replica of this.#replicas) await replica.dispose();
-    await this.#program.dispose();
-    await this.#optimizer?.dispose();
+    await this.#trainingStep.dispose();
     await this.#measuring?.program.dispose();
   }
 
@@ -300,24 +282,8 @@ export class Trainer {
       correction1: 1 - adamW.beta1 ** t,
       correction2: 1 - adamW.beta2 ** t,
     });
-    const out = await this.#compute(groups, feeds, { ...coefficient, ...weights }, rates);
+    const out = await this.#trainingStep.run(groups, feeds, { ...coefficient, ...weights }, rates);
     return readStep(model, this.#params.version, t, out);
-  }
-
-  /** Outputs of a training program, in one pass or summed up over several. */
-  async #compute(
-    groups: readonly TrainGroup[],
-    feeds: (decision: TrainDecision) => DecisionFeed,
-    weights: Readonly<Record<string, HostTensor>>,
-    rates: Readonly<Record<string, HostTensor>>,
-  ): Promise<Readonly<Record<string, HostTensor>>> {
-    const { model, codec, maxTokens } = this.#options;
-    const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
-    if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
-    const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
-    const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
-    const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
-    return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };
   }
 
   #rate(progress: number): number {

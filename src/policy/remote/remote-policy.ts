@@ -6,14 +6,13 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
-import { redact } from '../../core/secrets.ts';
 import { type AttemptOptions, attempt } from '../../http/attempts.ts';
 import { RemoteError } from '../../http/retry.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../policy.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 import { findRefusedKey, omitKey, type RefusedKey } from './refused-keys.ts';
-import type { RemoteUsage } from './usage.ts';
+import { type RemoteUsage, UsageCounter } from './usage.ts';
 
 /** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
 const REQUEST_LIMITS: AttemptOptions = { attempts: 6, attemptMs: 120_000, totalMs: 600_000, minMs: 500, maxMs: 30_000 };
@@ -35,9 +34,6 @@ export interface RemotePolicyOptions {
   readonly onNotice?: (text: string) => void;
 }
 
-/** Different format errors that are counted one by one. */
-const MAX_MISREAD = 20;
-
 interface Settled {
   readonly request: ActRequest;
   readonly outcome: { readonly completion: Completion; readonly ms: number } | { readonly error: string };
@@ -54,21 +50,10 @@ export class RemotePolicy implements Policy {
   readonly #flying = new Map<number, ActRequest>();
   #inFlight = 0;
   readonly #settled: Settled[] = [];
+  readonly #used = new UsageCounter();
   #wake: (() => void) | undefined;
-  #turns = 0;
-  readonly #used = {
-    requests: 0,
-    failures: 0,
-    formatErrors: 0,
-    promptTokens: 0,
-    completionTokens: 0,
-    latencyMs: 0,
-  };
-  readonly #retries: Record<string, number> = {};
   /** Keys of requests that the server has refused. */
   #refused: readonly RefusedKey[] = [];
-  /** Format errors by their words, and the newest answer that had one; at most `MAX_MISREAD` different ones. */
-  readonly #misread = new Map<string, { count: number; answer: string }>();
 
   constructor(options: RemotePolicyOptions) {
     this.#options = options;
@@ -87,17 +72,16 @@ export class RemotePolicy implements Policy {
   }
 
   get tokens(): number {
-    return this.#used.promptTokens + this.#used.completionTokens;
+    return this.#used.tokens;
   }
 
   /** Turns answered so far. */
   get turns(): number {
-    return this.#turns;
+    return this.#used.turns;
   }
 
   get usage(): RemoteUsage {
-    const misread = [...this.#misread].map(([error, facts]) => ({ error, ...facts }));
-    return { ...this.#used, retries: { ...this.#retries }, misread, inFlight: this.#inFlight };
+    return this.#used.summarize(this.#inFlight);
   }
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
@@ -130,10 +114,8 @@ export class RemotePolicy implements Policy {
       if (read && 'turn' in read) acted.push(read);
       else if (read) unanswered.push(read);
     }
-    for (const { response } of acted)
-      if (response?.formatError !== undefined) this.#note(response.formatError, response.text);
-    this.#turns += acted.length;
-    this.#used.failures += unanswered.length;
+    for (const { response } of acted) this.#used.countTurn(response);
+    this.#used.countFailures(unanswered.length);
     this.#options.prompting.release(unanswered.map(({ episode }) => episode));
     this.#send();
     return { acted, unanswered };
@@ -161,10 +143,7 @@ export class RemotePolicy implements Policy {
     const { episode } = request;
     if ('error' in outcome) return wanted ? { episode, message: outcome.error } : undefined;
     const { completion, ms } = outcome;
-    this.#used.requests++;
-    this.#used.promptTokens += completion.promptTokens;
-    this.#used.completionTokens += completion.completionTokens;
-    this.#used.latencyMs += ms;
+    this.#used.countAnswer(completion, ms);
     if (!wanted) return undefined;
     try {
       return this.#options.prompting.read(request, completion);
@@ -188,10 +167,7 @@ export class RemotePolicy implements Policy {
     this.#flying.set(request.episode, request);
     this.#inFlight++;
     const began = clock.now();
-    const onRetry = ({ fault, status }: RemoteError) => {
-      const why = status === undefined ? fault : String(status);
-      this.#retries[why] = (this.#retries[why] ?? 0) + 1;
-    };
+    const onRetry = (error: RemoteError) => this.#used.countRetry(error);
     const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, onRetry }, (deadlineMs) =>
       this.#complete(client, prompt, deadlineMs),
     ).then(
@@ -220,14 +196,6 @@ export class RemotePolicy implements Policy {
         this.#options.onNotice?.(`the server refuses '${key}': it is asked again ${how} (${messageOf(thrown)})`);
       }
     }
-  }
-
-  #note(formatError: string, answer: string): void {
-    this.#used.formatErrors++;
-    const known = this.#misread.get(formatError);
-    if (known) known.count++;
-    else if (this.#misread.size < MAX_MISREAD)
-      this.#misread.set(formatError, { count: 1, answer: redact(answer).slice(0, 300) });
   }
 
   #notify(): void {

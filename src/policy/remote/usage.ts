@@ -1,5 +1,9 @@
 /** Usage of a policy behind a server: what was asked and answered, and how well answers could be read. */
+import { redact } from '../../core/secrets.ts';
+import type { ModelResponse } from '../../core/trajectory.ts';
 import { excerpt } from '../../http/http-client.ts';
+import type { RemoteError } from '../../http/retry.ts';
+import type { Completion } from './openai-client.ts';
 
 /** Usage of a policy behind a server since the start: requests, tokens, misread answers. */
 export interface RemoteUsage {
@@ -18,6 +22,71 @@ export interface RemoteUsage {
   /** Milliseconds from the first attempt to the answer, summed over the requests. */
   readonly latencyMs: number;
   readonly inFlight: number;
+}
+
+/** Different format errors that are counted one by one. */
+const MAX_MISREAD = 20;
+
+/** Counter of a policy's usage. */
+export class UsageCounter {
+  readonly #counts = {
+    requests: 0,
+    failures: 0,
+    formatErrors: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    latencyMs: 0,
+  };
+  readonly #retries: Record<string, number> = {};
+  /** Format errors by their words, and the first answer that had one; at most `MAX_MISREAD` different ones. */
+  readonly #misread = new Map<string, { count: number; answer: string }>();
+  #turns = 0;
+
+  /** Turns answered so far. */
+  get turns(): number {
+    return this.#turns;
+  }
+
+  /** Tokens read and written so far. */
+  get tokens(): number {
+    return this.#counts.promptTokens + this.#counts.completionTokens;
+  }
+
+  /** Counts a request that was answered. @param ms milliseconds from the first attempt to the answer */
+  countAnswer({ promptTokens, completionTokens }: Completion, ms: number): void {
+    this.#counts.requests++;
+    this.#counts.promptTokens += promptTokens;
+    this.#counts.completionTokens += completionTokens;
+    this.#counts.latencyMs += ms;
+  }
+
+  /** Counts a request that is sent again. */
+  countRetry({ fault, status }: RemoteError): void {
+    const why = status === undefined ? fault : String(status);
+    this.#retries[why] = (this.#retries[why] ?? 0) + 1;
+  }
+
+  /** Counts a turn that has its action, and how well its answer could be read. */
+  countTurn(response: ModelResponse | undefined): void {
+    this.#turns++;
+    if (response?.formatError === undefined) return;
+    this.#counts.formatErrors++;
+    const known = this.#misread.get(response.formatError);
+    if (known) known.count++;
+    else if (this.#misread.size < MAX_MISREAD)
+      this.#misread.set(response.formatError, { count: 1, answer: redact(response.text).slice(0, 300) });
+  }
+
+  /** Counts turns that no attempt answered. */
+  countFailures(turns: number): void {
+    this.#counts.failures += turns;
+  }
+
+  /** Usage so far. @param inFlight requests that are under way */
+  summarize(inFlight: number): RemoteUsage {
+    const misread = [...this.#misread].map(([error, facts]) => ({ error, ...facts }));
+    return { ...this.#counts, retries: { ...this.#retries }, misread, inFlight };
+  }
 }
 
 /** Share of answers that may be misread before a notice. */

@@ -1,7 +1,7 @@
 /** Watched check: runs it in a thread, in which no silence lasts longer than the deadline. */
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, LongplayError, UserError } from '../../core/errors.ts';
-import { workerUrl } from '../../runtime/thread.ts';
+import { workerUrl } from '../../runtime/module-url.ts';
 import type { CheckRequest } from './check-module.ts';
 import type { ThreadMessage } from './check-thread.ts';
 import type { ConformanceReport } from './report.ts';

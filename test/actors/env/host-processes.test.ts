@@ -9,7 +9,7 @@ import { createEnvPool } from '../../../actors/env/env-pool.ts';
 import { hostEnvironment } from '../../../actors/env/host-environment.ts';
 import { HostThreads } from '../../../actors/env/host-threads.ts';
 import type { EnvCommand, EnvEvent, Observed } from '../../../actors/env/protocol.ts';
-import { workerUrl } from '../../../src/runtime/thread.ts';
+import { workerUrl } from '../../../src/runtime/module-url.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'longplay-hosts-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -7,7 +7,7 @@ import { setUpLocalPolicy } from '../../../src/policy/setup.ts';
 import { unpackActed } from '../../../src/policy/turn-batch.ts';
 import type { ActorSystem, SystemEvent } from '../../../src/runtime/actor.ts';
 import { createSystem } from '../../../src/runtime/create-system.ts';
-import { workerUrl } from '../../../src/runtime/thread.ts';
+import { workerUrl } from '../../../src/runtime/module-url.ts';
 import { loadWorld } from '../../../src/world/open-world.ts';
 import type { ExitingCommand } from '../../support/exiting-inference-actor.ts';
 import { smallConfig, textcraftUrl } from '../../support/small-run.ts';

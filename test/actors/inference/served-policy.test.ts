@@ -5,7 +5,7 @@ import { view } from '../../../envs/textcraft/view.ts';
 import { loadRunConfig } from '../../../src/config/load.ts';
 import { setUpLocalPolicy } from '../../../src/policy/setup.ts';
 import { worldUrl } from '../../../src/run/find-world.ts';
-import { workerUrl } from '../../../src/runtime/thread.ts';
+import { workerUrl } from '../../../src/runtime/module-url.ts';
 import type { DecisionRequest } from '../../../src/serve/decisions.ts';
 import { renderPrompt } from '../../../src/text/reading/received-transcript.ts';
 

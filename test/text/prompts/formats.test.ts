@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { registry } from '../../../envs/registry.ts';
 import type { FormatId, WorldPrompt } from '../../../src/core/prompt.ts';
-import { localUrl } from '../../../src/runtime/thread.ts';
+import { localUrl } from '../../../src/runtime/module-url.ts';
 import { callOf, fill } from '../../../src/text/prompts/action-form.ts';
 import { conversation, instructions, renderObservation } from '../../../src/text/prompts/conversation.ts';
 import { FORMATS } from '../../../src/text/prompts/formats.ts';

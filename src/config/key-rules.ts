@@ -1,0 +1,96 @@
+/** Rules that keys of a configuration must keep together, which no key shows by itself. */
+
+import { filtersGroups, maxGroups } from '../algo/dynamic-sampling.ts';
+import { estimatorOf } from '../algo/estimators.ts';
+import { UserError } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
+import { policyKindOf } from './policy-kinds.ts';
+import type { RunConfig } from './run-config.ts';
+
+/** Checks the rules, in a fixed order. @throws {UserError} BAD_CONFIG naming the key of the first rule that is broken */
+export function checkKeyRules(config: RunConfig, source: string): void {
+  refuseExcess(config, source);
+  const { stop, learner, rollout } = config;
+  if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
+    throw new UserError('BAD_CONFIG', `${source}: stop: expected when the run ends: updates, minutes or envSteps`);
+  }
+  if (rollout.maxBatch < rollout.groupSize) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
+    );
+  }
+  const { algorithm } = learner.estimator;
+  const { needsGroup, needsCritic } = estimatorOf(learner.estimator);
+  if (needsGroup && rollout.groupSize < 2) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: rollout.groupSize: ${algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
+    );
+  }
+  if (needsCritic && learner.valueCoef === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.valueCoef: ${algorithm} needs a critic; expected a number above 0, got 0`,
+    );
+  }
+  if (config.engine.learnerReplicas > 1 && learner.maxTokens === undefined) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: engine.learnerReplicas: replicas share the passes of a minibatch, and without learner.maxTokens there is one; set it, e.g. 1000`,
+    );
+  }
+  const { isServed, isLanguageModel } = policyKindOf(config);
+  if (isServed) {
+    if (learner.offPolicy.type !== 'truncated') {
+      throw new UserError(
+        'BAD_CONFIG',
+        `${source}: learner.offPolicy.type: a server computes otherwise than the learner; expected truncated, got ${learner.offPolicy.type}`,
+      );
+    }
+    if (config.policy.full || config.policy.masked || learner.valueCoef > 0) {
+      throw new UserError(
+        'BAD_CONFIG',
+        `${source}: policy.kind: a server takes adapters, writes freely and has no value head; leave policy.full, policy.masked and learner.valueCoef out`,
+      );
+    }
+  }
+  if (isLanguageModel && config.policy.decoder !== 'tokens') {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
+    );
+  }
+  if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory)`,
+    );
+  }
+}
+
+/** Episodes and turns in memory at once, and weights of a model, at most. */
+const MAX_EPISODES = 1_000_000;
+const MAX_TURNS = 100_000_000;
+const MAX_WEIGHTS = 2e9;
+
+/** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
+function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConfig, source: string): void {
+  const refuse = (keys: string, product: number, most: number, what: string) => {
+    if (product <= most) return;
+    throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${most} are held at once`);
+  };
+  const { groupSize, concurrentGroups } = rollout;
+  refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
+  const waiting = (learner.maxLag + 1) * maxGroups(learner) * groupSize;
+  refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
+  const evaluated = concurrentGroups * evaluation.episodesPerTask;
+  refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');
+  const turns = largestOf([horizon.rounds].flat()) * concurrentGroups * groupSize;
+  refuse('horizon.rounds × rollout.concurrentGroups × groupSize', turns, MAX_TURNS, 'turns');
+  const evaluatedTurns = largestOf(evaluation.horizons) * evaluated;
+  refuse('evaluation.horizons × episodesPerTask × rollout.concurrentGroups', evaluatedTurns, MAX_TURNS, 'turns');
+  const { hiddenSize = 64, layers = 2 } = policy.model;
+  const weights = layers * 16 * hiddenSize ** 2; // attention 4, a feed-forward layer of four times the width 12
+  refuse('policy.model.layers × hiddenSize²', weights, MAX_WEIGHTS, 'weights');
+}

@@ -1,0 +1,103 @@
+/** Evaluations of a training run: those made while it goes on, those at its end, and the random policy beside them. */
+
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Run, startRun } from '../../actors/tree.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import { messageOf } from '../core/errors.ts';
+import { append } from '../core/extremes.ts';
+import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
+import { evaluateRun } from './evaluate-run.ts';
+import { EvaluationProgress, throttle } from './evaluation-progress.ts';
+import { worldUrl } from './find-world.ts';
+
+/** Milliseconds between two notices of an evaluation's progress. */
+export const PROGRESS_MS = 10_000;
+
+/** Run that is evaluated. */
+interface EvaluatedRun {
+  readonly config: RunConfig;
+  /** Folder of the run. */
+  readonly dir: string;
+  readonly mode: 'async' | 'serial';
+  readonly onNotice: (message: string) => void;
+  /** Ends the evaluations early. */
+  readonly interrupt: AbortSignal;
+}
+
+/**
+ * Evaluates what was trained, and the random policy where the configuration asks for it.
+ * @param run that trained, whose actors are still up
+ * @returns no evaluations where it is interrupted
+ */
+export function evaluateTrained(
+  run: Run,
+  request: EvaluatedRun,
+  progress: EvaluationProgress,
+): Promise<EvaluationSummary[]> {
+  const { config, interrupt } = request;
+  return evaluateUnlessInterrupted(interrupt, async () => {
+    const all = await evaluateRun(run, config, undefined, progress);
+    if (config.evaluation.randomBaseline && all.length > 0) append(all, await evaluateBaseline(request));
+    return all;
+  });
+}
+
+/** Evaluates, or gives no evaluations once the run is interrupted: those under way end with the run. */
+async function evaluateUnlessInterrupted(
+  interrupt: AbortSignal,
+  evaluate: () => Promise<EvaluationSummary[]>,
+): Promise<EvaluationSummary[]> {
+  if (interrupt.aborted) return [];
+  const evaluations = evaluate();
+  const cut = new Promise<EvaluationSummary[]>((resolve) => {
+    interrupt.addEventListener('abort', () => resolve([]), { once: true });
+  });
+  evaluations.catch(() => {}); // cut off, it fails when the run stops
+  return Promise.race([evaluations, cut]);
+}
+
+/** Records an evaluation made while training went on: its episodes may span several versions from `version` on. */
+export function recordEvaluation(
+  { dir, onNotice }: Pick<EvaluatedRun, 'dir' | 'onNotice'>,
+  version: number,
+  summary: EvaluationSummary,
+): void {
+  const { name, all } = summary;
+  onNotice(
+    `update ${version}, ${name}: success ${(100 * all.success.value).toFixed(1)} % of ${all.episodes} episodes (${all.tasks} tasks)`,
+  );
+  try {
+    appendFileSync(
+      join(dir, 'evaluations.jsonl'),
+      `${JSON.stringify({ format: 1, update: version, evaluation: summary })}\n`,
+    );
+  } catch (thrown) {
+    onNotice(`cannot write evaluations.jsonl: ${messageOf(thrown)}; the run goes on without it`);
+  }
+}
+
+/** Evaluates the random baseline: the same evaluations for a uniform random policy over the same lists. */
+async function evaluateBaseline(request: EvaluatedRun): Promise<EvaluationSummary[]> {
+  const config: RunConfig = {
+    ...request.config,
+    policy: { ...request.config.policy, kind: 'random' },
+    trace: { ...request.config.trace, everyGroups: 0 },
+  };
+  const progress = new EvaluationProgress(throttle(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)));
+  const run = await startRun({
+    config,
+    dir: request.dir,
+    mode: request.mode,
+    envModule: worldUrl(config.env.id, config.env.options),
+    learn: false,
+    onNotice: request.onNotice,
+    onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
+  });
+  try {
+    const summaries = await evaluateRun(run, config, ['sampled'], progress);
+    return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
+  } finally {
+    await run.stop();
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Joint of a chat template: the text that it puts between an answer and the next one. Templates are programs, so it is
+ * found by rendering a probe and cutting.
+ */
+import { UserError } from '../../core/errors.ts';
+import type { WorldPrompt } from '../../core/prompt.ts';
+import type { PromptFormat } from '../prompts/formats.ts';
+import type { ChatMessage, ChatTemplate } from '../templates/chat-template.ts';
+import type { ControlTokens } from './control-tokens.ts';
+
+/** Text between the end token of an answer and the next question, and after the question. */
+export interface Joint {
+  readonly before: string;
+  readonly after: string;
+}
+
+/**
+ * Finds how a template goes on after an answer. The joint exists where what is rendered of two turns begins with what is
+ * rendered of one, reasoning included.
+ * @returns the token that ends an answer, and the joint
+ * @throws {UserError} BAD_CHECKPOINT for a template without an end of turns that the tokenizer has as one token
+ */
+export function findJoint(
+  template: ChatTemplate,
+  controls: ControlTokens,
+  format: PromptFormat,
+  world: WorldPrompt,
+): { readonly end: number; readonly joint: Joint | undefined } {
+  const refuse = (why: string): never => {
+    throw new UserError('BAD_CHECKPOINT', `the model's chat template cannot be used: ${why}`);
+  };
+  const question = 'PROBE QUESTION';
+  const answer = format.print('PROBE THOUGHT', 'PROBE ACTION', world);
+  const one: ChatMessage[] = [{ role: 'user', content: question }];
+  const opened = template.render(one, { addGenerationPrompt: true });
+  const plainly = template.render([...one, { role: 'assistant', content: 'PROBE ACTION' }]);
+  const after = plainly.slice(plainly.lastIndexOf('PROBE ACTION') + 'PROBE ACTION'.length);
+  const ending = controls.findFirst(after);
+  if (ending === undefined || !after.startsWith(ending)) {
+    return refuse(`an answer is not followed by a special token, but by ${JSON.stringify(after.slice(0, 40))}`);
+  }
+  const end = controls.idOf(ending);
+  const more = [...one, { role: 'assistant', content: answer }, { role: 'user', content: 'SECOND QUESTION' }];
+  const rendered = template.render(more, { addGenerationPrompt: true });
+  const expected = opened + answer + ending;
+  if (!rendered.startsWith(expected)) return { end, joint: undefined };
+  const [before, rest, ...others] = rendered.slice(expected.length).split('SECOND QUESTION');
+  return others.length > 0 || rest === undefined
+    ? { end, joint: undefined }
+    : { end, joint: { before: before!, after: rest } };
+}
