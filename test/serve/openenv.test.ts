@@ -99,9 +99,10 @@ describe('a client of a WebSocket', () => {
   it('that neither reads nor closes is ended when it is idle, with its episode', async () => {
     const clock = new SimulatedClock();
     const { server, client, episodes } = await connected(60_000, { clock, idleMs: 60_000 });
+    const answered = new Promise((resolve) => client.once('message', resolve));
     client.send(reset);
-    await until(() => episodes.count === 1);
-    await new Promise((resolve) => client.once('message', resolve));
+    await answered;
+    expect(episodes.count).toBe(1);
     client.pause(); // the close of the server is never answered
     clock.advance(70_000);
     expect([server.sessions, episodes.count]).toEqual([0, 0]);
@@ -109,8 +110,9 @@ describe('a client of a WebSocket', () => {
 
   it('is not read any further while a megabyte of its messages waits for answers', async () => {
     const { client } = await connected(60_000);
+    const answered = new Promise((resolve) => client.once('message', resolve));
     client.send(reset);
-    await new Promise((resolve) => client.once('message', resolve));
+    await answered;
     const step = JSON.stringify({ type: 'step', data: { action: 'x'.repeat(MIB / 2) } });
     for (let n = 0; n < 60; n++) client.send(step);
     let left = client.bufferedAmount;
