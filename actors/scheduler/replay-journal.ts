@@ -13,7 +13,7 @@ import type { SchedulerInit } from './scheduler-actor.ts';
 import { TrainingTasks } from './tasks.ts';
 
 /** Facts of a run that the fold needs. */
-export type FoldInit = Pick<SchedulerInit, 'env' | 'tasks' | 'seed' | 'sampling' | 'rollout'>;
+export type FoldInit = Pick<SchedulerInit, 'env' | 'tasks' | 'seed' | 'sampling' | 'labelOf' | 'rollout'>;
 
 /** Task drawn for a ticket in the journal is another than the one it names. */
 function createTaskMismatch(group: number): LongplayError {
@@ -53,8 +53,8 @@ class JournalReplay {
   #state: SchedulerState;
 
   constructor(init: FoldInit, version: number, state: SchedulerState) {
-    const { env, tasks, seed, sampling } = init;
-    // Labels and signals are for metrics and admission: the scheduler that takes the state over asks for its own.
+    const { env, tasks, seed, sampling, labelOf } = init;
+    // The queue's labels and signals are for metrics and admission: the scheduler that takes the state over asks for its own.
     this.#groups = new LaunchedGroups(
       new ResultQueue(
         () => '',
@@ -62,7 +62,7 @@ class JournalReplay {
       ),
       state.accounting,
     );
-    this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), state);
+    this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), state);
     this.#state = state;
     this.#groups.restoring();
     for (const { group, progress } of state.delivered) this.#groups.deliveries.add(group, progress);

@@ -74,8 +74,8 @@ class Run {
       stop: { updates: 1000 },
       env: 'toy',
       tasks: [0, 1, 2, 3],
-      sampling: { type: 'learnable' },
-      labelOf: () => 'all',
+      sampling: { type: 'learnable', balanced: 'learnable' },
+      labelOf: (index) => `label ${index % 3}`,
       rollout: { groupSize: SIZE, concurrentGroups: 5 },
       learner: {
         groupsPerUpdate: PER_UPDATE,
