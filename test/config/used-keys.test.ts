@@ -89,3 +89,17 @@ it('every configuration that a page shows is one', () => {
     expect(() => checkRunConfig({ ...base, ...(example as object) }, 'LIBRARY.md')).not.toThrow();
   }
 });
+
+it('no page names a key that is not there', () => {
+  const sections = [...new Set(leaves.filter((path) => path.includes('.')).map((path) => path.split('.')[0]!))];
+  const key = new RegExp(`\`((?:${sections.join('|')})\\.[\\w.]+?)\\.?(?:[:=][^\`]*)?\``, 'g');
+  const pages = [
+    ...readdirSync(root).filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md'),
+    ...['src/', 'actors/', 'envs/', 'experiments/'].flatMap((folder) => filesOf(folder, /\.md$/)),
+  ];
+  const named = pages.flatMap((page) => [...read(page).matchAll(key)].map(([, path]) => ({ page, path: path! })));
+  const isFile = (path: string) => /\.(ts|md|jsonl?|ya?ml|safetensors)$/.test(path);
+  const isThere = (path: string) => leaves.some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
+  expect(named.length).toBeGreaterThan(40);
+  expect(named.filter(({ path }) => !isFile(path) && !path.startsWith('env.options.') && !isThere(path))).toEqual([]);
+});
