@@ -108,7 +108,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     replay: replay && new OrderPlayer(replay.orders),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
-  const most = runCapacities(options);
+  const capacities = runCapacities(options);
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
@@ -118,16 +118,16 @@ export async function startRun(given: RunOptions): Promise<Run> {
     const checkpoints = ({ ok, update }: { ok: boolean; update: number }) => chaos?.checkpoint(update, ok);
     const resumedFrom = learn ? policy?.saved?.params.version : undefined;
     const recorded = { ...recorderInit(options, env, metrics$, countReplaced, checkpoints), resumedFrom };
-    await spawnRecorder(system, recorded, most.recorder);
-    await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
-    await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
+    await spawnRecorder(system, recorded, capacities.recorder);
+    await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), capacities.scheduler);
+    await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, capacities.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
-    await spawnRollout(system, played, 'local', most.rollout);
-    if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
+    await spawnRollout(system, played, 'local', capacities.rollout);
+    if (journaled) await cluster?.spawnCluster(system, options, env, journaled, capacities.scheduler);
     if (remote) {
-      await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
-    } else await spawnInference(system, inferenceInit(options, policy), most.inference);
-    if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
+      await spawnRemoteInference(system, remoteInit(options, prompt, remote), capacities.inference);
+    } else await spawnInference(system, inferenceInit(options, policy), capacities.inference);
+    if (learn && policy) await spawnLearner(system, learnerInit(options, policy), capacities.learner);
     return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();

@@ -74,7 +74,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   checkIdentity(run, announcement.identity, identity);
   const first = await readFirstWeights(options);
   const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false, onNotice };
-  const most = capacities(config, slots);
+  const limits = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
@@ -85,16 +85,20 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   });
   try {
     const fatal = awaitFatalError(pool, system);
-    await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record: undefined, replay: undefined }, most.envs);
+    await spawnEnvHosts(
+      system,
+      { pool, rolloutPath: PATHS.rollout, record: undefined, replay: undefined },
+      limits.envs,
+    );
     const played = rolloutInit(as, codec.id, true, undefined);
     const { worker } = CLUSTER_PATHS;
     const inference = reader
       ? followerInference(as, reader.chat, adapterOf(first.announcement)!)
       : { ...inferenceInit(as, { ...local!, params: first.params! }), learnerPath: worker };
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
-    await spawnRollout(system, init, 'local', most.rollout);
-    await spawnInference(system, inference, most.inference);
-    await spawnWorker(system, { ...options, identity, first, onEnd: onEnded, paths: PATHS }, most.scheduler);
+    await spawnRollout(system, init, 'local', limits.rollout);
+    await spawnInference(system, inference, limits.inference);
+    await spawnWorker(system, { ...options, identity, first, onEnd: onEnded, paths: PATHS }, limits.scheduler);
     const endWatchdog = startWatchdog(system, {
       onStall: onNotice,
       onLag: (lagMs) => onNotice(`the main event loop was ${Math.round(lagMs)} ms late`),

@@ -26,12 +26,12 @@ export const MOST = {
   seed: 0xffffffff,
 } as const;
 
-/** Parser of whole numbers in [least, most]. */
-export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+/** Makes a parser of whole numbers in [min, max]. */
+export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
   return (text) => {
     const value = Number(text);
-    if (text.trim() !== '' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    if (text.trim() !== '' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`Expected a whole number ${range}.`);
   };
 }
@@ -41,9 +41,9 @@ export const MAX_PORT = 65_535;
 export const port = wholeNumber(0, MAX_PORT);
 
 /** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
-export function number(least: number, above = false): (text: string) => number {
-  const range = least === Number.NEGATIVE_INFINITY ? '' : above ? ` above ${least}` : ` of at least ${least}`;
-  return numbers((value) => (above ? value > least : value >= least), range);
+export function number(min: number, above = false): (text: string) => number {
+  const range = min === Number.NEGATIVE_INFINITY ? '' : above ? ` above ${min}` : ` of at least ${min}`;
+  return numbers((value) => (above ? value > min : value >= min), range);
 }
 
 /** Parser of numbers in [0, 1]. */

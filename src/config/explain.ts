@@ -1,6 +1,7 @@
 /** Messages about a configuration: the key, what was expected, what came, and what was probably meant. */
 import { z } from 'zod';
 import { cutText, describeValue } from './describe-value.ts';
+import { isRecord } from './is-record.ts';
 import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';
 import { getLiteral, isWrapper } from './union-defaults.ts';
@@ -13,13 +14,13 @@ export function countMistakes(issue: z.core.$ZodIssue): number {
 /**
  * Explains an issue, one line for each mistake.
  * @param raw the configuration that was checked
- * @param most lines; each takes a search for what was meant
- * @returns a line for each mistake of an issue, the first `most`
+ * @param maxLines lines; each takes a search for what was meant
+ * @returns a line for each mistake of an issue, the first `maxLines`
  */
-export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): string[] {
+export function explain(issue: z.core.$ZodIssue, raw: unknown, maxLines: number): string[] {
   const at = issue.path.join('.');
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.slice(0, most).map((key) => {
+    return issue.keys.slice(0, maxLines).map((key) => {
       const full = `${at ? `${at}.` : ''}${key}`;
       return `unknown key '${cutText(full)}'${suggestKey(issue.path, key, raw)}`;
     });
@@ -223,8 +224,4 @@ function findVariant(schema: unknown, value: unknown): unknown {
 
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

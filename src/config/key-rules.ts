@@ -76,9 +76,9 @@ const MAX_WEIGHTS = 2e9;
 
 /** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
 function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConfig, source: string): void {
-  const refuse = (keys: string, product: number, most: number, what: string) => {
-    if (product <= most) return;
-    throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${most} are held at once`);
+  const refuse = (keys: string, product: number, max: number, what: string) => {
+    if (product <= max) return;
+    throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${max} are held at once`);
   };
   const { groupSize, concurrentGroups } = rollout;
   refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');

@@ -5,6 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describeValue } from './describe-value.ts';
+import { isRecord } from './is-record.ts';
 
 /** Removed key, or a removed value of a key that is still there. */
 interface RemovedKey {
@@ -108,8 +109,4 @@ function omitKey(raw: unknown, [key, ...rest]: readonly string[]): unknown {
   const { [key!]: inner, ...others } = raw as Record<string, unknown>;
   if (rest.length === 0) return others;
   return { ...(raw as Record<string, unknown>), [key!]: omitKey(inner, rest) };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

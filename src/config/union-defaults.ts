@@ -3,6 +3,7 @@
  * schema's default replaces a value that is absent as a whole; this fills in the kind of one that is given in part.
  */
 import { z } from 'zod';
+import { isRecord } from './is-record.ts';
 
 /** Fills in the default's discriminator where a defaulted union is given in part; everything else is left as it is. Pure. */
 export function fillUnionDefaults(schema: unknown, raw: unknown): unknown {
@@ -46,8 +47,4 @@ export function isWrapper(schema: unknown): schema is Wrapper {
 export function getLiteral(variant: z.ZodObject, discriminator: string): unknown {
   const literal = variant.shape[discriminator];
   return literal instanceof z.ZodLiteral ? literal.value : undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

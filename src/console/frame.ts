@@ -168,7 +168,7 @@ function computeLeftWidth(width: number): number {
   return Math.floor(width / 2);
 }
 
-function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
+function subTasks({ rows }: ConsoleState, maxRows: number, width: number): Line[] {
   const room = width - computeLeftWidth(width);
   const recent = rows.slice(-RECENT);
   const weight = new Map<string, number>();
@@ -176,7 +176,7 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
     for (const [label, n] of Object.entries(episodesByLabel)) weight.set(label, (weight.get(label) ?? 0) + n);
   }
   const labels = [...weight].sort((a, b) => b[1] - a[1]).map(([label]) => label);
-  const shown = (labels.length > most ? labels.slice(0, most - 1) : labels).sort((a, b) =>
+  const shown = (labels.length > maxRows ? labels.slice(0, maxRows - 1) : labels).sort((a, b) =>
     a.localeCompare(b, 'en', { numeric: true }),
   );
   const labelWidth = Math.min(18, largestOf(shown.map(widthOf), 8));
@@ -335,12 +335,12 @@ function legend(time: TimeShares, width: number): Line {
 /** Main actors, which a small screen shows first. */
 const MAIN_ACTORS = ['inference', 'learner', 'env hosts', 'rollout'];
 
-function actors(state: ConsoleState, most: number, width: number): Line[] {
+function actors(state: ConsoleState, maxRows: number, width: number): Line[] {
   const rank = (path: string) => {
     const at = MAIN_ACTORS.indexOf(nameOf(path));
     return at < 0 ? MAIN_ACTORS.length : at;
   };
-  const shown = [...state.actors].sort((a, b) => rank(a.path) - rank(b.path)).slice(0, most);
+  const shown = [...state.actors].sort((a, b) => rank(a.path) - rank(b.path)).slice(0, maxRows);
   if (shown.length === 0) return [[span('ACTORS', 'dim'), span('  starting', 'dim')]];
   return shown.map((actor) => {
     const cells = Math.round(10 * actor.busy);
@@ -381,10 +381,10 @@ function versionOf(state: ConsoleState): number {
   return progress?.version ?? row.update ?? 0;
 }
 
-/** Workers of a cluster, one a row, and what is out. @param most rows of workers */
+/** Workers of a cluster, one a row, and what is out. @param maxRows rows of workers */
 function workers(
   { workers: all, counts, load }: ClusterFacts,
-  most: number,
+  maxRows: number,
   state: ConsoleState,
   width: number,
 ): Line[] {
@@ -404,7 +404,7 @@ function workers(
     ],
     width,
   );
-  const shown = [...all].sort((a, b) => Number(b.state === 'here') - Number(a.state === 'here')).slice(0, most);
+  const shown = [...all].sort((a, b) => Number(b.state === 'here') - Number(a.state === 'here')).slice(0, maxRows);
   const room = Math.max(8, Math.min(28, width - 56));
   const rows = shown.map((one): Line => {
     const style: Style = one.state === 'here' ? 'plain' : 'dim';

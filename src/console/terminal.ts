@@ -28,7 +28,7 @@ const FOREIGN_CHARS = 2000;
 export class TerminalWriter {
   readonly #stream: TerminalStream;
   readonly #write: (text: string) => unknown;
-  readonly #most: number;
+  readonly #maxChars: number;
   readonly #further: string;
   /** A status line stands on the terminal's last line. */
   #status = false;
@@ -36,14 +36,14 @@ export class TerminalWriter {
   #capture: ((text: string) => void) | undefined;
 
   /**
-   * @param most UTF-16 units of one message
+   * @param maxChars UTF-16 units of one message
    * @param further put before each line of a message but the first, so that a name with a line end in it cannot pass for a
    *   message of its own
    */
-  constructor(stream: TerminalStream, most = NOTICE_CHARS, further = '') {
+  constructor(stream: TerminalStream, maxChars = NOTICE_CHARS, further = '') {
     this.#stream = stream;
     this.#write = stream.write.bind(stream);
-    this.#most = most;
+    this.#maxChars = maxChars;
     this.#further = further;
     stream.on('error', (error) => {
       if (this.#failed) return;
@@ -124,7 +124,7 @@ export class TerminalWriter {
 
   #clean(text: string): string {
     // Struck out first: a cut could leave half a secret.
-    const lines = printableLines(shorten(redact(text), this.#most));
+    const lines = printableLines(shorten(redact(text), this.#maxChars));
     return this.#further === '' ? lines : lines.replaceAll('\n', `\n${this.#further}`);
   }
 

@@ -10,19 +10,19 @@ export const MAX_DATA_BYTES = 2 ** 28;
 
 /**
  * Reads a file whole.
- * @param most bytes
+ * @param maxBytes bytes
  * @throws {Error} for a longer file; what the system throws for one that cannot be read
  */
-export function readBounded(path: string, most: number): Buffer {
+export function readBounded(path: string, maxBytes: number): Buffer {
   const fd = openSync(path, 'r');
   try {
     const chunks: Buffer[] = [];
     for (let held = 0; ; ) {
-      const chunk = Buffer.allocUnsafe(Math.min(CHUNK, most + 1 - held));
+      const chunk = Buffer.allocUnsafe(Math.min(CHUNK, maxBytes + 1 - held));
       const got = readSync(fd, chunk);
       if (got === 0) return Buffer.concat(chunks, held);
       held += got;
-      if (held > most) throw new Error(`it is longer than ${most} bytes; expected a file of at most that`);
+      if (held > maxBytes) throw new Error(`it is longer than ${maxBytes} bytes; expected a file of at most that`);
       chunks.push(got < chunk.length ? Buffer.from(chunk.subarray(0, got)) : chunk);
     }
   } finally {

@@ -22,10 +22,10 @@ export function printableJson(value: unknown): string {
   );
 }
 
-/** The text if it has at most `most` UTF-16 units, else its beginning, its end, and how much is between them. */
-export function shorten(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const tail = Math.floor(most / 4);
-  const left = text.length - most;
-  return `${text.slice(0, most - tail)} … ${left} characters left out … ${text.slice(text.length - tail)}`;
+/** Shortens a text of more than `maxChars` UTF-16 units to its beginning, its end, and how much is between them. */
+export function shorten(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const tail = Math.floor(maxChars / 4);
+  const left = text.length - maxChars;
+  return `${text.slice(0, maxChars - tail)} … ${left} characters left out … ${text.slice(text.length - tail)}`;
 }
