@@ -78,15 +78,16 @@ export class TaskSampler {
   /**
    * @param indices task indices to draw from, each once; a split of the env's task table
    * @param seed uint32
-   * @param labelOf label of an index, for `balanced`
+   * @param labelOf label of an index; balanced sampling needs it, since another's labels draw other tasks
    * @throws {UserError} BAD_CONFIG for an empty or repeating list, or a sampling parameter out of range
+   * @throws {TypeError} for balanced sampling without `labelOf`
    */
   constructor(
     env: string,
     indices: readonly number[],
     seed: number,
     sampling: TaskSampling,
-    labelOf: (index: number) => string = () => '',
+    labelOf?: (index: number) => string,
   ) {
     check(env, indices, sampling);
     this.#env = env;
@@ -94,9 +95,10 @@ export class TaskSampler {
     this.#seed = seed;
     this.#sampling = sampling;
     const balanced = sampling.type !== 'epoch' && sampling.balanced;
+    if (balanced && !labelOf) throw new TypeError('balanced sampling draws by labels: expected labelOf, got none');
     const way = `${sampling.type}${balanced ? ' balanced' : ''}${balanced === 'failing' ? ' failing' : ''}`;
     this.#fits = seedFrom(env, seed, way, indices.join());
-    this.#pools = pools(indices, balanced ? labelOf : () => '');
+    this.#pools = pools(indices, balanced && labelOf ? labelOf : () => '');
     for (const [at, index] of indices.entries()) this.#position.set(index, at);
     this.#estimates = new Float64Array(indices.length).fill(Number.NaN);
     this.#rng = Rng.fromSeed(seed).split('task-sampler');

@@ -105,7 +105,11 @@ describe('task sampler', () => {
     expect(Math.abs(share(21) - untried!)).toBeLessThan(0.02);
   });
 
-  it('balanced without labels draws as it does unbalanced', () => {
+  it('balanced is refused without the labels that it draws by', () => {
+    expect(() => new TaskSampler('w', indices, 1, { type: 'uniform', balanced: true })).toThrow(/expected labelOf/);
+  });
+
+  it('balanced over one label draws as it does unbalanced', () => {
     const plain = new TaskSampler('w', indices, 1, { type: 'uniform' });
     const balanced = new TaskSampler('w', indices, 1, { type: 'uniform', balanced: true }, () => 'all');
     for (let draw = 0; draw < 50; draw++) expect(balanced.next()).toEqual(plain.next());
