@@ -141,11 +141,11 @@ describe('task sampler', () => {
         fc.nat(),
         fc.array(success, { minLength: 12, maxLength: 12 }),
         (sampling, seed, rates) => {
-          const whole = new TaskSampler('w', indices, seed, sampling);
-          let stopped = new TaskSampler('w', indices, seed, sampling);
+          const whole = new TaskSampler('w', indices, seed, sampling, labelOf);
+          let stopped = new TaskSampler('w', indices, seed, sampling, labelOf);
           for (const rate of rates) {
             const saved = JSON.parse(JSON.stringify(stopped.state));
-            stopped = new TaskSampler('w', indices, seed, sampling);
+            stopped = new TaskSampler('w', indices, seed, sampling, labelOf);
             stopped.restore(saved);
             const task = whole.next();
             expect(stopped.next()).toEqual(task);
