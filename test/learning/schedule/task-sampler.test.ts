@@ -134,6 +134,7 @@ describe('task sampler', () => {
   });
 
   it('resumed at any draw it goes on with the same tasks', () => {
+    const labelOf = (index: number) => (index < 21 ? 'many' : 'one');
     const success = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(
