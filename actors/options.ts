@@ -1,19 +1,24 @@
 /** Options of a run, as every actor's `init.ts` reads them, and the addresses of its actors. */
 import type { Subject } from 'rxjs';
 import { maxGroups } from '../src/algo/dynamic-sampling.ts';
+import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
 import type { ClusterMonitor } from '../src/cluster/cluster-monitor.ts';
+import type { EpisodeCheck } from '../src/cluster/episode-check.ts';
+import type { ClusterIdentity } from '../src/cluster/identity.ts';
 import type { EngineOptions } from '../src/compute/engine/engine.ts';
 import { policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
+import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
 import type { AttemptOptions } from '../src/http/attempts.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import type { RunStatus } from '../src/metrics/run-status.ts';
 import type { MetricSink } from '../src/metrics/sinks/sink.ts';
+import type { Connection } from '../src/policy/remote/connect.ts';
 import type { ServerRetries } from '../src/policy/served-adapters.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { WatchdogOptions } from '../src/runtime/watchdog.ts';
@@ -100,6 +105,37 @@ export interface RunOptions {
   readonly limits?: RunLimits | undefined;
   /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
+}
+
+/** Run that is ready to start: it was checked, and what lies outside its actors is read and connected. */
+export interface PreparedRun {
+  /** Options, with a configuration that fits this machine's memory. */
+  readonly options: RunOptions;
+  /** Facts of the world. */
+  readonly env: Env;
+  /** Training tasks. */
+  readonly tasks: readonly number[];
+  readonly prompt: WorldPrompt;
+  /** Memory that the world's `share` made for its env hosts. */
+  readonly shared: unknown;
+  readonly policy: Policy | undefined;
+  /** OpenAI-compatible server whose model plays. */
+  readonly server: Connection | undefined;
+  /** Id of the view that the policy reads through, if any. */
+  readonly view: string | undefined;
+  readonly chaos: ChaosLedger | undefined;
+  /** Called with the result of every checkpoint. */
+  readonly onSaved: (saved: { readonly ok: boolean; readonly update: number }) => void;
+  /** Learner's side of a cluster. */
+  readonly cluster: PreparedCluster | undefined;
+}
+
+/** Announcement of a cluster's learner, and its check of what comes back. */
+export interface PreparedCluster {
+  readonly identity: ClusterIdentity;
+  /** Weights that the run begins with; their bytes are empty where a generation server has them. */
+  readonly first: { readonly version: number; readonly digest: string; readonly bytes: Uint8Array };
+  readonly check: EpisodeCheck;
 }
 
 /** Addresses of a run's actors. */

@@ -1,6 +1,7 @@
 /** Learner of a recorded run, alone: it is handed the groups of the journal again, and makes its updates again. */
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
+import { listTrainTasks } from '../src/learning/evaluation/tasks.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
@@ -56,7 +57,13 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
   const { params, rollout } = policy.saved;
   const { entries, position } = readJournal(journal, rollout.journal ?? 0);
   const as: RunOptions = { config, dir, mode: 'async', envModule, learn: true, journal };
-  const state = replayJournal(schedulerInit(as, env, policy.saved), params.version, rollout, entries, position);
+  const state = replayJournal(
+    schedulerInit(as, env, listTrainTasks(env, config.tasks), policy.saved),
+    params.version,
+    rollout,
+    entries,
+    position,
+  );
   const recorded = [...digestsOf(entries)].filter(([version]) => version > params.version).sort(([a], [b]) => a - b);
   const made = new Map<number, string | undefined>();
   const system = createSystem({ mode: 'async', seed: config.seed });

@@ -4,7 +4,7 @@
  *     /env-hosts  /rollout  /inference (thread)  /worker      hosts (piscina threads)
  */
 import type { Broker } from '../src/cluster/broker.ts';
-import { type Announcement, checkIdentity } from '../src/cluster/identity.ts';
+import { type Announcement, checkIdentity, clusterIdentity } from '../src/cluster/identity.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError } from '../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../src/learning/learner/weights-file.ts';
@@ -17,7 +17,6 @@ import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import { spawnWorker } from './cluster/spawn.ts';
 import { adapterOf, type FirstWeights } from './cluster/worker-actor.ts';
-import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';

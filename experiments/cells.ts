@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { startRun } from '../actors/tree.ts';
 import { onInterrupt } from '../src/cli/interrupt.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, Oracle, TimeStep } from '../src/core/env.ts';
@@ -17,6 +16,7 @@ import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { type FoundWorld, findWorld, worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
 import { acquireRunLock, releaseRunLock } from '../src/run/run-lock.ts';
+import { startRun } from '../src/run/start-run.ts';
 import { type LoadedCheckpoint, listCheckpoints, loadCheckpoint, loadNewest } from '../src/storage/checkpoint.ts';
 
 /** Place in a study's table. */

@@ -11,7 +11,6 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRun } from '../actors/tree.ts';
 import { createEnv, createOracle, prompt, view } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
@@ -22,6 +21,7 @@ import { evaluateRun } from '../src/run/evaluate-run.ts';
 import type { Demonstration } from '../src/run/offline/demonstrations.ts';
 import { superviseRun } from '../src/run/offline/run.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
+import { startRun } from '../src/run/start-run.ts';
 import { localUrl, packageRoot } from '../src/runtime/module-url.ts';
 import { loadNewest } from '../src/storage/checkpoint.ts';
 

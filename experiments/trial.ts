@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { startRun } from '../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { EnvOptions } from '../src/core/env.ts';
@@ -14,6 +13,7 @@ import { loadNewestOf } from '../src/learning/learner/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
+import { startRun } from '../src/run/start-run.ts';
 import { packageRoot } from '../src/runtime/module-url.ts';
 import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
 

@@ -1,6 +1,5 @@
 /** Init of the scheduler, picked from the options of a run. */
 import type { Env } from '../../src/core/env.ts';
-import { listTrainTasks } from '../../src/learning/evaluation/tasks.ts';
 import { create, restore } from '../../src/learning/schedule/horizon-schedule.ts';
 import { CLUSTER_PATHS, hasBarriers, maxClusterGroups, PATHS, type Policy, type RunOptions } from '../options.ts';
 import type { SchedulerJournal } from './journaling.ts';
@@ -9,6 +8,7 @@ import type { SchedulerInit } from './scheduler-actor.ts';
 export function schedulerInit(
   options: RunOptions,
   env: Env,
+  tasks: readonly number[],
   saved: Policy['saved'],
   journal?: SchedulerJournal,
 ): SchedulerInit {
@@ -16,7 +16,7 @@ export function schedulerInit(
   return {
     ...config,
     env: env.id,
-    tasks: [...listTrainTasks(env, config.tasks)],
+    tasks: [...tasks],
     sampling: config.tasks.sampling,
     labelOf: (index) => env.tasks.label(index),
     start: {

@@ -1,9 +1,8 @@
 /** Start of a run with a journal: what it holds after the checkpoint is folded into the checkpoint's state. */
 import { join } from 'node:path';
-import type { Env } from '../../src/core/env.ts';
 import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { digestsOf, Journal, readJournal } from '../../src/storage/journal.ts';
-import type { Policy, RunOptions } from '../options.ts';
+import type { Policy, PreparedRun } from '../options.ts';
 import { schedulerInit } from './init.ts';
 import type { SchedulerJournal } from './journaling.ts';
 import { replayJournal } from './replay-journal.ts';
@@ -16,9 +15,12 @@ export interface JournaledPolicy {
 
 /**
  * Opens the journal.
+ * @returns undefined for a run without one
  * @throws {UserError} BAD_CHECKPOINT where it is damaged, or belongs to another configuration
  */
-export function openJournal(options: RunOptions, env: Env, dir: string, policy: Policy): JournaledPolicy {
+export function openJournal({ options, env, tasks, policy }: PreparedRun): JournaledPolicy | undefined {
+  const { journal: dir } = options;
+  if (dir === undefined || !policy) return undefined;
   const { saved } = policy;
   const state = saved?.rollout;
   const version = saved?.params.version ?? 0;
@@ -30,6 +32,6 @@ export function openJournal(options: RunOptions, env: Env, dir: string, policy: 
     oldestCheckpoint: () => listCheckpoints(join(options.dir, 'checkpoints')).at(-1),
   };
   if (!saved || !state) return { policy, journal };
-  const rollout = replayJournal(schedulerInit(options, env, saved), version, state, entries, position);
+  const rollout = replayJournal(schedulerInit(options, env, tasks, saved), version, state, entries, position);
   return { policy: { ...policy, saved: { ...saved, rollout } }, journal };
 }

@@ -2,12 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import type { Identity } from '../learning/learner/run-state.ts';
 import type { ServedAdapter } from '../policy/served-adapters.ts';
 import { packageRoot } from '../runtime/module-url.ts';
 import { firstIssue } from '../storage/trajectory-schema.ts';
+import { pinEnv } from '../world/env-id.ts';
 
 /** Version of tickets, results and announcements. */
 export const PROTOCOL = 1;
@@ -24,6 +26,20 @@ export interface ClusterIdentity extends Identity {
 export function longplayVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
   return version;
+}
+
+/** Returns the identity of a run. A user's own world is identified by its bytes: its path differs by machine. */
+export function clusterIdentity(
+  { identity: own }: { readonly identity: Identity },
+  config: RunConfig,
+): ClusterIdentity {
+  const { env } = config;
+  const { base: _, adapter: __, ...read } = own.model;
+  // A generation server has the base and its adapter: workers only read and write tokens.
+  const identity = policyKindOf(config).isServed ? { ...own, model: read } : own;
+  const world = pinEnv(env, '.').sha256;
+  const named = world === undefined ? identity : { ...identity, env: 'a module' };
+  return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
 }
 
 /** Announcement of a run: its identity, its configuration, and its current weights. */

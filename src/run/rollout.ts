@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
-import { type RunLimits, startRun } from '../../actors/tree.ts';
+import type { RunLimits } from '../../actors/tree.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
@@ -22,6 +22,7 @@ import { listFinishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout,
 import { RolloutWatch } from './rollout-watch.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
+import { startRun } from './start-run.ts';
 
 /** File of a rollout's folder that holds its plan. */
 export const PLAN_FILE = 'rollout.json';

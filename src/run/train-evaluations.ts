@@ -2,7 +2,7 @@
 
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Run, startRun } from '../../actors/tree.ts';
+import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
@@ -10,6 +10,7 @@ import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { evaluateRun } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
 import { worldUrl } from './find-world.ts';
+import { startRun } from './start-run.ts';
 
 /** Milliseconds between two notices of an evaluation's progress. */
 export const PROGRESS_MS = 10_000;

@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Subject } from 'rxjs';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
-import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
+import type { ClusterOptions, Run } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
@@ -30,6 +30,7 @@ import { createRunFolder, discard, freeRunName, readRunConfig } from './run-fold
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { openOrder, type RunOrder, settleOrder } from './run-order.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
+import { startRun } from './start-run.ts';
 import { evaluateTrained, PROGRESS_MS, recordEvaluation } from './train-evaluations.ts';
 
 /** Options of training: the run to train, and the place for it. */

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { afterAll, expect, it, vi } from 'vitest';
-import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { ODD } from '../support/invalid-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 

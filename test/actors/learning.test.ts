@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';

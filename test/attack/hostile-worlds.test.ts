@@ -9,12 +9,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 import { countUnaccounted, type Failure } from '../../src/core/failure.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { readJournal } from '../../src/storage/journal.ts';
 import { recheck } from '../../src/storage/recheck.ts';
 import {

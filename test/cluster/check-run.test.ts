@@ -1,7 +1,7 @@
 /** Runs that workers cannot play for: refused before anything starts. */
 import { expect, it } from 'vitest';
-import { checkClusterRun } from '../../actors/cluster-run.ts';
 import { MAX_WEIGHTS_BYTES } from '../../src/cluster/broker.ts';
+import { checkClusterRun } from '../../src/cluster/check-run.ts';
 import { weightSpecs } from '../../src/compute/model/parameters.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';

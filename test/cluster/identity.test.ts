@@ -2,9 +2,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { clusterIdentity } from '../../actors/cluster-run.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
-import { type Announcement, checkIdentity, encodeAnnouncement } from '../../src/cluster/identity.ts';
+import { type Announcement, checkIdentity, clusterIdentity, encodeAnnouncement } from '../../src/cluster/identity.ts';
 import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { digestOf, encodeWeights } from '../../src/learning/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';

@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { startRun } from '../../actors/tree.ts';
 import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { groupFacts, summarizeConsumed } from '../../src/metrics/group-facts.ts';
@@ -12,6 +11,7 @@ import { metricsPage, points } from '../../src/metrics/metrics.ts';
 import { type SlotTime, timeShares } from '../../src/metrics/slot-time.ts';
 import { earlierRows, type RolloutFacts, updateRow } from '../../src/metrics/update-row.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-metrics-'));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { startRun } from '../../actors/tree.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { smallConfig, textcraftUrl } from '../support/small-run.ts';
 
 const main = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));

@@ -10,12 +10,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
-import { type RunOptions, startRun } from '../../actors/tree.ts';
+import type { RunOptions } from '../../actors/tree.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import type { Accounting } from '../../src/core/failure.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { localUrl, packageRoot } from '../../src/runtime/module-url.ts';
 import { loadNewest } from '../../src/storage/checkpoint.ts';
 

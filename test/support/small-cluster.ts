@@ -1,12 +1,13 @@
 /** A learner and workers in one process, over the twin of a broker: every actor is real, in threads of its own. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Run, type RunningWorker, type RunOptions, startRun, startWorker } from '../../actors/tree.ts';
+import { type Run, type RunningWorker, type RunOptions, startWorker } from '../../actors/tree.ts';
 import { ClusterMonitor } from '../../src/cluster/cluster-monitor.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { MemoryServer } from './memory-broker.ts';
 
 const LEASE_MS = 10_000;

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
-import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
+import type { Run, RunOptions } from '../../actors/tree.ts';
 import { type RunConfig, type RunConfigInput, runConfigSchema } from '../../src/config/run-config.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import type { ToyWorld } from './toy-worlds.ts';
 
 const module = new URL('./toy-worlds.ts', import.meta.url);

@@ -4,10 +4,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
-import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
+import type { Run, RunOptions } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { startRun } from '../../src/run/start-run.ts';
 
 const yaml = new URL('./small-run.yaml', import.meta.url);
 

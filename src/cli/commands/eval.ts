@@ -1,7 +1,6 @@
 /** Command `longplay eval`. */
 import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
-import { startRun } from '../../../actors/tree.ts';
 import { chooseEngine } from '../../compute/engine/open.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import { policyKindOf } from '../../config/policy-kinds.ts';
@@ -16,6 +15,7 @@ import { evaluateRun } from '../../run/evaluate-run.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
+import { startRun } from '../../run/start-run.ts';
 import { moduleChange } from '../../world/env-id.ts';
 import { locatePaths } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
