@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest';
 const root = new URL('..', import.meta.url).pathname;
 
 /**
- * Storeys of `src`, from the ground up. A file imports from its own folder and from lower storeys only; folders of one
- * storey do not import each other. ARCHITECTURE.md shows the same list.
+ * Layers of `src`, from the ground up. A file imports from its own folder and from lower layers only; folders of one
+ * layer do not import each other. ARCHITECTURE.md shows the same list.
  */
-const STOREYS: readonly (readonly string[])[] = [
+const LAYERS: readonly (readonly string[])[] = [
   ['core'],
   ['algo', 'http', 'runtime', 'text'],
   ['config', 'compute', 'storage'],
@@ -21,16 +21,16 @@ const STOREYS: readonly (readonly string[])[] = [
   ['cli'],
 ];
 
-/** Storey of a file of `src`; the two modules that users import stand above all. */
-function storeyOf(file: string): number {
+/** Layer of a file of `src`; the two modules that users import stand above all. */
+function layerOf(file: string): number {
   const folder = file.split('/')[1]!;
-  if (file === 'src/index.ts' || file === 'src/testing.ts') return STOREYS.length;
-  return STOREYS.findIndex((folders) => folders.includes(folder));
+  if (file === 'src/index.ts' || file === 'src/testing.ts') return LAYERS.length;
+  return LAYERS.findIndex((folders) => folders.includes(folder));
 }
 
 /** True where a file of `src` may import another file of `src`. */
 function isDownwards(from: string, to: string): boolean {
-  return from.split('/')[1] === to.split('/')[1] || storeyOf(to) < storeyOf(from);
+  return from.split('/')[1] === to.split('/')[1] || layerOf(to) < layerOf(from);
 }
 
 /** True where a file may import another. */
@@ -45,7 +45,7 @@ function allowed(from: string, to: string): boolean {
     const family = from.split('/')[1];
     return /^src\/(core|retrieval)\//.test(to) || to.startsWith(`envs/${family}/`);
   }
-  const isBelowRun = top === 'src' && storeyOf(to) < STOREYS.findIndex((folders) => folders.includes('run'));
+  const isBelowRun = top === 'src' && layerOf(to) < LAYERS.findIndex((folders) => folders.includes('run'));
   if (/^actors\/[^/]+$/.test(from)) return isBelowRun || top === 'actors';
   if (from.startsWith('actors/')) {
     const own = from.split('/').slice(0, 2).join('/');
@@ -101,9 +101,9 @@ describe('the architecture', () => {
     };
     expect(violations(Object.keys(planted), (file) => planted[file]!)).toHaveLength(7);
   });
-  it('has a storey for every folder of src', () => {
+  it('has a layer for every folder of src', () => {
     const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    expect(folders.map(({ name }) => name).sort()).toEqual(STOREYS.flat().sort());
+    expect(folders.map(({ name }) => name).sort()).toEqual(LAYERS.flat().sort());
   });
   it('names no world in src and actors: a world is one folder', () => {
     const worlds = readdirSync(join(root, 'envs'), { withFileTypes: true }).filter((entry) => entry.isDirectory());

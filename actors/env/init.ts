@@ -56,7 +56,7 @@ export function selectHostedEnv({ config, envModule }: RunOptions, env: Env): En
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../../src/world/remote/openenv.js', import.meta.url),
+    url: new URL('../../src/world/remote/openenv-client.js', import.meta.url),
     options: { url, world: id, rewardRange, maxObservationChars, deadlineMs, ...(replay ? { replay } : {}) },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * PPO: generalised advantage estimates against a critic. Differs from the paper in the unit, which is the decision and not the
- * token (advantages.ts).
+ * token (advantages.ts). The clipped loss is part of the training program: `src/compute/model/loss.ts`.
  * @see Schulman et al. 2017 (PPO). https://arxiv.org/abs/1707.06347
  */
 import { z } from 'zod';

@@ -216,6 +216,21 @@ the JSON schema by which editors complete and check a file whose first line is
 A configuration is YAML; on the command line \`--set learner.maxLag=0\` overrides a key, once for each key. A key inside a
 default is set in that default: \`--set learner.estimator.gamma=0.95\` keeps the default estimator. A misspelt key or value is
 refused with the nearest right one. \`env\`, \`horizon\` and one of \`stop\` must be given; everything else has a default.
+
+## Set these first
+
+\`\`\`yaml
+env: { id: ./guess/env.mjs }                                     # the world, and its options
+horizon: { type: scaling_inter_stepwise, rounds: [8, 16, 24], steps_scaling_inter: 200 } # turns, and when they grow
+stop: { minutes: 5 }                                             # or updates, envSteps
+learner: { estimator: { algorithm: grpo, gamma: 0.95 }, learningRate: 0.001, groupsPerUpdate: 16 }
+rollout: { groupSize: 8, envThreads: 2 }                         # episodes of a task; threads of env hosts
+policy: { kind: local, model: { layers: 2 } }                    # or checkpoint, with path: a language model's folder
+evaluation: { horizons: [24] }                                   # turns of the evaluation at the end
+\`\`\`
+
+The next ones are \`tasks.sampling\` (which task comes next), \`learner.maxLag\` (how old an episode's weights may be),
+\`checkpoint.everyUpdates\` and \`trace.everyGroups\` (what is kept), \`engine.name\` (what computes).
 `;
 
 function renderPage(keys: readonly ConfigKey[]): string {

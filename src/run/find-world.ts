@@ -61,7 +61,7 @@ function agentGymUrl({ world }: EnvOptions): URL {
       `agentgym: options.world: name the world that the server has: ${known}, or the path of a module`,
     );
   }
-  const url = new URL('../world/remote/agentgym.js', import.meta.url);
+  const url = new URL('../world/remote/agentgym-client.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
   return url;
 }
@@ -70,7 +70,7 @@ function agentGymUrl({ world }: EnvOptions): URL {
 function openEnvUrl(id: string, options: EnvOptions): URL {
   const server = id.replace(OPENENV, '');
   if (!URL.canParse(server)) throw new UserError('UNKNOWN_ENV', `'${id}': expected e.g. openenv+http://127.0.0.1:8000`);
-  const url = new URL('../world/remote/openenv.js', import.meta.url);
+  const url = new URL('../world/remote/openenv-client.js', import.meta.url);
   url.searchParams.set('server', server);
   url.searchParams.set('token', tokenVariable(options));
   return url;

@@ -13,7 +13,7 @@ import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
 import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { Episodes } from './episodes.ts';
-import { OpenEnvProtocol } from './openenv.ts';
+import { OpenEnvProtocol } from './openenv-server.ts';
 import { problem } from './problem.ts';
 import { metricsAnswer } from './server-metrics.ts';
 

@@ -1,6 +1,6 @@
 /** Pages that guide: their length, and the length of their sentences. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
@@ -43,6 +43,23 @@ function wordsOf(sentence: string): number {
   return sentence.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)).length;
 }
 
+/** Names of all source files below a folder. */
+function sourcesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+}
+
+/** Source files that a page names in backquotes and that are not there: a path from the root, a name below the page's folder. */
+function missingFiles(name: string, page: string): string[] {
+  const prose = page.replaceAll(/```[\s\S]*?```/g, '');
+  const named = [...prose.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.ts)`/g)].map(([, path]) => path!);
+  const folder = dirname(name);
+  const parts = folder === '.' ? ['src', 'actors', 'test', 'experiments'] : [folder, join('test', folder)];
+  const there = parts.filter((part) => existsSync(join(root, part))).flatMap(sourcesBelow);
+  return named.filter(
+    (path) => !existsSync(join(root, path)) && !there.some((file) => `/${file}`.endsWith(`/${path}`)),
+  );
+}
+
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
@@ -55,6 +72,16 @@ describe('a page', () => {
     expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(maxLines);
     expect(sentences.filter((sentence) => wordsOf(sentence) > MAX_WORDS)).toEqual([]);
     expect(median(sentences.map(wordsOf))).toBeLessThanOrEqual(MAX_MEDIAN_WORDS);
+  });
+
+  it.each(Object.keys(PAGES))('%s names files that exist', (name) => {
+    expect(missingFiles(name, readFileSync(join(root, name), 'utf8'))).toEqual([]);
+  });
+
+  it('would be found to name a file that has moved', () => {
+    const page =
+      '`src/remote/env.ts`, `policy-kinds.ts`, `pretrained/`, `open-policy.ts`, `<name>.ts`, `src/policy/policy.ts`';
+    expect(missingFiles('src/policy/README.md', page)).toEqual(['src/remote/env.ts', 'policy-kinds.ts']);
   });
 
   it('is counted by its prose alone', () => {

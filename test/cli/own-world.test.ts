@@ -34,13 +34,17 @@ beforeAll(() => {
   symlinkSync(root, join(project, 'node_modules/longplay'));
   mkdirSync(join(project, 'guess'));
   const readme = readFileSync(join(root, 'WORLDS.md'), 'utf8');
-  const code = /```ts\n([\s\S]*?export function createEnv[\s\S]*?)```/.exec(readme)![1]!;
-  writeFileSync(join(project, 'guess', 'env.mts'), code);
-  const tsc = [join(root, 'node_modules/typescript/bin/tsc'), 'guess/env.mts', '--module', 'nodenext', '--strict'];
-  const { stdout } = spawnSync(process.execPath, [...tsc, '--target', 'es2022', '--skipLibCheck', '--types', ''], {
-    cwd: project,
-    encoding: 'utf8',
-  });
+  const code = /```js\n([\s\S]*?export function createEnv[\s\S]*?)```/.exec(readme)![1]!;
+  writeFileSync(world, code);
+  const tsc = [join(root, 'node_modules/typescript/bin/tsc'), 'guess/env.mjs', '--allowJs', '--checkJs', '--noEmit'];
+  const { stdout } = spawnSync(
+    process.execPath,
+    [...tsc, '--module', 'nodenext', '--strict', '--target', 'es2022', '--skipLibCheck', '--types', ''],
+    {
+      cwd: project,
+      encoding: 'utf8',
+    },
+  );
   expect(stdout).toBe('');
   writeFileSync(join(project, 'guess', 'train.yaml'), CONFIG);
   writeFileSync(join(project, 'guess', 'served.mjs'), SERVED);

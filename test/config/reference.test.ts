@@ -36,6 +36,17 @@ describe('the reference of the configuration', () => {
   });
 });
 
+describe('a whole configuration that a page shows', () => {
+  it.each([
+    ['CONFIG.md', '## Set these first'],
+    ['WORLDS.md', '# Your own world'],
+  ])('%s: is accepted', (page, heading) => {
+    const [, shown] = /```yaml\n([\s\S]*?)```/.exec(read(page).split(heading)[1]!)!;
+    const config = checkRunConfig(parse(shown!), page);
+    expect(config.horizon).toMatchObject((parse(shown!) as { horizon: object }).horizon);
+  });
+});
+
 describe('the page is true', () => {
   type Raw = { [key: string]: unknown };
   const words = (type: string) => [...type.matchAll(/`([^`]+)`/g)].map(([, word]) => word!);

@@ -5,7 +5,7 @@ import { drawTask, tasks } from '../../envs/webarena/tasks.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import type { EnvServer } from '../../src/serve/env-server.ts';
-import { createEnv } from '../../src/world/remote/agentgym.ts';
+import { createEnv } from '../../src/world/remote/agentgym-client.ts';
 
 let server: EnvServer;
 beforeAll(async () => {

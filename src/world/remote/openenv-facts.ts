@@ -1,7 +1,7 @@
 /**
  * Facts of a world that OpenEnv has no field for, and that two longplays give each other under `metadata.longplay`: the
  * task table, bounds, replay and prompt in the answer of `/metadata`, a stage in an observation, a cause in an error.
- * The server writes them (`src/serve/openenv.ts`), the client reads them (`openenv.ts`).
+ * The server writes them (`src/serve/openenv-server.ts`), the client reads them (`openenv-client.ts`).
  */
 import { z } from 'zod';
 import type { Env } from '../../core/env.ts';

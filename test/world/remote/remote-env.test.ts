@@ -13,7 +13,7 @@ import { createRunFolder } from '../../../src/run/run-folder.ts';
 import { startEnvServer } from '../../../src/run/serve-worlds.ts';
 import { readTrace } from '../../../src/storage/trace.ts';
 import { tracePaths } from '../../../src/storage/trace-files.ts';
-import { createEnv as createAgentGym } from '../../../src/world/remote/agentgym.ts';
+import { createEnv as createAgentGym } from '../../../src/world/remote/agentgym-client.ts';
 import {
   type Exchange,
   type Fault,

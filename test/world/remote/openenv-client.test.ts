@@ -6,7 +6,7 @@ import { taskTable } from '../../../src/core/task.ts';
 import { findWorld } from '../../../src/run/find-world.ts';
 import { startEnvServer } from '../../../src/run/serve-worlds.ts';
 import { envLaws } from '../../../src/world/conformance/check.ts';
-import { createEnv } from '../../../src/world/remote/openenv.ts';
+import { createEnv } from '../../../src/world/remote/openenv-client.ts';
 import { promptOf, taskTableOf, worldFacts, worldFactsSchema } from '../../../src/world/remote/openenv-facts.ts';
 import { createEnv as createStaged } from '../../support/staged-env.ts';
 import { SOCKET_FAULTS, type SocketFault, type ToyOptions, toyOpenEnv } from '../../support/toy-openenv.ts';
