@@ -38,7 +38,7 @@ const SPREAD: Readonly<Record<string, string>> = {
   'src/compute/tensor/ops/elementwise.ts requireDType': 'types that an operation takes',
   'src/compute/tensor/ops/layout.ts plus': 'operands of an operation of ours',
   'src/compute/tensor/shape.ts times': 'axes of a tensor',
-  'src/viewer/client/charts.ts item.firstElementChild!.classList.add': 'one class or none',
+  'src/viewer/client/curves.ts item.firstElementChild!.classList.add': 'one class or none',
 };
 /** Pages of our own sites, which hold what we put on them: a few dozen entries each. */
 const OWN_SITES = 'envs/webarena/sites/';

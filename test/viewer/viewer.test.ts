@@ -17,7 +17,7 @@ import type {
   RunInfo,
   SearchPage,
 } from '../../src/viewer/api.ts';
-import { buildDrawnLines, evaluationMarks, phasePlans, type RunCurves } from '../../src/viewer/client/charts.ts';
+import { buildDrawnLines, evaluationMarks, phasePlans, type RunCurves } from '../../src/viewer/client/curves.ts';
 import { axisTexts } from '../../src/viewer/client/plot.ts';
 import { reportSource } from '../../src/viewer/client/source.ts';
 import { choiceBars } from '../../src/viewer/client/turn.ts';

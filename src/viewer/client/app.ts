@@ -1,7 +1,7 @@
 /** Page of the viewer: what is shown follows from the address (`#/episodes/0/17/3`), so that every view is a link. */
 import type { RunInfo } from '../api.ts';
 import { asksForNumber, needleOf } from '../search.ts';
-import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XAxis } from './charts.ts';
+import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XAxis } from './curves.ts';
 import { choice, focusWithin, h, numberText, show, visible } from './dom.ts';
 import { episodeElement } from './episode.ts';
 import { evaluationsElement } from './evaluations.ts';

@@ -1,6 +1,6 @@
 /** Evaluations of runs as a table: the newest of each name, with its interval and its sub-tasks. */
 import type { EvaluatedTasks, EvaluationRow } from '../api.ts';
-import { isRandom, type RunCurves } from './charts.ts';
+import { isRandom, type RunCurves } from './curves.ts';
 import { h, numberText, visible } from './dom.ts';
 
 /** Most sub-tasks that have a column of their own. */
