@@ -32,12 +32,19 @@ export async function startRun(options: RunOptions): Promise<Run> {
   return spawnRun(await prepareRun(options));
 }
 
-/** Prepares a run. @throws {UserError} as `startRun` does */
-async function prepareRun(options: RunOptions): Promise<PreparedRun> {
+/** Prepares a run: reads and checks all that it is made from; no engine and no actor is started. @throws {UserError} as `startRun` does */
+export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const { mode, learn, dir, checkpoint, initial, onNotice = () => {} } = options;
   const { env: world } = options.config;
   const module = await loadWorld(localUrl(options.envModule), world.id);
   const env = describeEnv(module, world.id, world.options);
+  const tasks = listTrainTasks(env, options.config.tasks);
+  if (learn && !policyKindOf(options.config).learns) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `policy.kind: '${options.config.policy.kind}' cannot learn; use ${kindsThat('learns')}`,
+    );
+  }
   const prompt = worldPrompt(module, world.options, env.description);
   const read = { view: module.view, prompt };
   const policy = setUpPolicy<SchedulerState, HorizonState>(options.config, read, dir, checkpoint, initial);
@@ -50,9 +57,6 @@ async function prepareRun(options: RunOptions): Promise<PreparedRun> {
       `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
     );
   }
-  if (learn && !policy) {
-    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use ${kindsThat('learns')}`);
-  }
   const { openai, apiKeyEnv } = config.policy;
   const server = isRemote ? await connect(config.policy, readSecret(apiKeyEnv), module.view) : undefined;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
@@ -61,7 +65,7 @@ async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   return {
     options: { ...options, config },
     env,
-    tasks: listTrainTasks(env, config.tasks),
+    tasks,
     prompt,
     shared: isHere ? await module.share?.(world.options) : undefined,
     policy,

@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Subject } from 'rxjs';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
-import type { ClusterOptions, Run } from '../../actors/tree.ts';
+import { type ClusterOptions, type Run, spawnRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
@@ -30,7 +30,7 @@ import { createRunFolder, discard, freeRunName, readRunConfig } from './run-fold
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { openOrder, type RunOrder, settleOrder } from './run-order.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { startRun } from './start-run.ts';
+import { prepareRun } from './start-run.ts';
 import { evaluateTrained, PROGRESS_MS, recordEvaluation } from './train-evaluations.ts';
 
 /** Options of training: the run to train, and the place for it. */
@@ -201,14 +201,12 @@ async function start(
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
   const order = openOrder(request, config);
-  const { engine, notice } = await chooseEngine(config.engine);
-  onNotice(notice);
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
     streams.metrics$.push(row);
   });
-  const run = await startRun({
+  const prepared = await prepareRun({
     config,
     dir,
     mode,
@@ -234,7 +232,10 @@ async function start(
     onProgress: request.onProgress,
     chaos: request.chaos,
   });
-  return { run, engine, order };
+  listEvaluatedTasks(prepared.env, config.evaluation); // a set that is not there is reported before training, not after it
+  const { engine, notice } = await chooseEngine(config.engine);
+  onNotice(notice);
+  return { run: await spawnRun(prepared), engine, order };
 }
 
 /** Folder of the run's journal; undefined where it keeps none. */
@@ -244,7 +245,7 @@ function journalOf({ dir, resume, journal, cluster }: TrainRequest): string | un
 }
 
 async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
-  const { config, dir, resume, onNotice, streams } = request;
+  const { dir, resume, onNotice, streams } = request;
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
   const { run, engine, order } = await start(request, progress, cluster).catch(async (thrown) => {
@@ -252,7 +253,6 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
     throw thrown;
   });
   try {
-    listEvaluatedTasks(run.env, config.evaluation); // a set that is not there is reported before training, not after it
     watchObservations(streams, run);
     request.onStarted?.(run);
     const { interrupt } = request;

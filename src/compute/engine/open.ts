@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import type { Engine, EngineName, EngineOptions } from './engine.ts';
+import { disableTelemetry } from './telemetry.ts';
 
 /** Commands that install an engine that is not there. */
 const INSTALL = {
@@ -37,7 +38,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   if (name === 'tfjs') return (await import('./tfjs.ts')).openTfjs(asked);
   if (name === 'onnxruntime-web') return openWeb(threads, asked);
 
-  const ort = await load(() => import('onnxruntime-node'));
+  const ort = await loadOrtNode();
   if (typeof ort !== 'string') {
     const { openOrtNode } = await import('./onnxruntime-node.ts');
     const reason = name === 'auto' ? `the fastest on a ${device}, and present` : asked;
@@ -60,7 +61,7 @@ export interface ChosenEngine {
 /** Says which engine `openEngine` will take. Loads its package and opens nothing. */
 export async function chooseEngine({ name, device = 'cpu' }: EngineOptions): Promise<ChosenEngine> {
   if (name !== 'auto') return { engine: `${name}/${device}`, notice: `engine ${name}/${device}` };
-  const ort = await load(() => import('onnxruntime-node'));
+  const ort = await loadOrtNode();
   if (typeof ort !== 'string') {
     return { engine: `onnxruntime-node/${device}`, notice: `engine onnxruntime-node/${device}` };
   }
@@ -79,6 +80,12 @@ async function openWeb(threads: number, reason: string): Promise<Engine> {
     );
   }
   return (await import('./onnxruntime-web.ts')).openOrtWeb(ort, { threads, reason });
+}
+
+/** Loads onnxruntime-node, its telemetry disabled. @returns it, or the reason why it is absent */
+async function loadOrtNode(): Promise<typeof import('onnxruntime-node') | string> {
+  await disableTelemetry();
+  return load(() => import('onnxruntime-node'));
 }
 
 /** Loads a package. @returns it, or the reason why it is absent */

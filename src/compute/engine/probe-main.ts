@@ -4,9 +4,11 @@ import { firstLineOf } from '../../core/first-line.ts';
 import type { EngineDevice } from './engine.ts';
 import { tryDevice } from './onnxruntime-node.ts';
 import type { Probed } from './probe.ts';
+import { disableTelemetry } from './telemetry.ts';
 
 let probed: Probed = {};
 try {
+  await disableTelemetry();
   await tryDevice(await import('onnxruntime-node'), process.argv[2] as EngineDevice);
 } catch (thrown) {
   probed = { trouble: firstLineOf(messageOf(thrown)) };
