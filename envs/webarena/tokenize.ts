@@ -2,7 +2,7 @@
  * Word rules of NLTK's `word_tokenize`, on the whole text: its sentence splitter needs a data file and is not
  * imitated. Only the one-character rule of `must_include` asks for them.
  *
- * Source  NLTK 3.9, `nltk.tokenize.destructive.NLTKWordTokenizer` (Treebank rules)
+ * Source  NLTK 3.10, `nltk.tokenize.destructive.NLTKWordTokenizer` (Treebank rules)
  */
 import { words } from './python.ts';
 
@@ -13,7 +13,7 @@ const STARTING_QUOTES: readonly Rule[] = [
   [/^"/gu, '``'],
   [/(``)/gu, ' $1 '],
   [/([ ([{<])("|'{2})/gu, '$1 `` '],
-  [/(')(?!re|ve|ll|m|t|s|d|n)([\p{L}\p{N}_])(?![\p{L}\p{N}_])/giu, '$1 $2'],
+  [/(?<![\p{L}\p{N}_])(')(?!(?:re|ve|ll|m|t|s|d|n)(?![\p{L}\p{N}_]))(?=[\p{L}\p{N}_])/giu, '$1 '],
 ];
 const PUNCTUATION: readonly Rule[] = [
   [/([^.])(\.)([\])}>"'»”’ ]*)\s*$/gu, '$1 $2 $3 '],
@@ -39,10 +39,17 @@ const ENDING_QUOTES: readonly Rule[] = [
   [/([^' ])('[sSmMdD]|') /gu, '$1 $2 '],
   [/([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) /gu, '$1 $2 '],
 ];
+/** Word characters of Python's `\w`; JavaScript's `\b` knows ASCII alone. */
+const WORD = '[\\p{L}\\p{N}_]';
+const [START, END] = [`(?<!${WORD})`, `(?!${WORD})`];
 const CONTRACTIONS: readonly Rule[] = [
-  ...[/\b(can)(not)\b/giu, /\b(d)('ye)\b/giu, /\b(gim)(me)\b/giu, /\b(gon)(na)\b/giu, /\b(got)(ta)\b/giu],
-  ...[/\b(lem)(me)\b/giu, /\b(more)('n)\b/giu, /\b(wan)(na)(?=\s)/giu, / ('t)(is)\b/giu, / ('t)(was)\b/giu],
-].map((pattern) => [pattern, ' $1 $2 '] as const);
+  ...['(can)(not)', "(d)('ye)", '(gim)(me)', '(gon)(na)', '(got)(ta)', '(lem)(me)', "(more)('n)"].map(
+    (pattern): Rule => [new RegExp(`${START}${pattern}${END}`, 'giu'), ' $1 $2 '],
+  ),
+  [new RegExp(`${START}(wan)(na)(?=\\s)`, 'giu'), ' $1 $2 '],
+  [new RegExp(` ('t)(is)${END}`, 'giu'), ' $1 $2 '],
+  [new RegExp(` ('t)(was)${END}`, 'giu'), ' $1 $2 '],
+];
 
 /** Tokens of a text, as NLTK cuts one sentence. */
 export function tokenize(text: string): string[] {

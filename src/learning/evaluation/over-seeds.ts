@@ -4,33 +4,44 @@
  */
 import type { Estimated } from './intervals.ts';
 
-/** Quantiles (97.5 %) of Student's t for 1 … 30 degrees of freedom; 40, 60, 120 and the normal's after them. */
-const T_QUANTILES = [
-  12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281, 2.201, 2.1788, 2.1604, 2.1448, 2.1314,
-  2.1199, 2.1098, 2.1009, 2.093, 2.086, 2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-];
-const BEYOND = [
-  [30, 2.0423],
-  [40, 2.0211],
-  [60, 2.0003],
-  [120, 1.9799],
-  [Number.POSITIVE_INFINITY, 1.96],
-] as const;
-
 /**
- * Quantile (97.5 %) of Student's t, between tabled degrees of freedom linear in their reciprocal (error below 0.01 from
- * 2 on; between 1 and 2 it is on the wide side).
+ * Quantile (97.5 %) of Student's t, exact to nine digits: where I_x(df/2, 1/2) = 0.05 with x = df / (df + t²).
  * @param df ≥ 1, not necessarily whole
+ * @see Abramowitz & Stegun 1964, 26.7.1
  */
 export function tQuantile(df: number): number {
   if (!(df >= 1)) throw new RangeError(`tQuantile: expected at least 1 degree of freedom, got ${df}`);
-  const tabled: readonly (readonly [number, number])[] = [...T_QUANTILES.map((t, i) => [i + 1, t] as const), ...BEYOND];
-  const after = tabled.findIndex(([known]) => known >= df);
-  const [high, tHigh] = tabled[after]!;
-  if (high === df) return tHigh;
-  const [low, tLow] = tabled[after - 1]!;
-  const share = (1 / low - 1 / df) / (1 / low - 1 / high);
-  return tLow + share * (tHigh - tLow);
+  if (df > 1e7) return 1.959963985; // the normal's, to nine digits
+  const outside = (t: number) => incompleteBeta(df / (df + t * t), df / 2, 0.5);
+  let [low, high] = [1.9, 12.8];
+  while (high - low > 1e-11 * high) {
+    const t = (low + high) / 2;
+    if (outside(t) > 0.05) low = t;
+    else high = t;
+  }
+  return (low + high) / 2;
+}
+
+/** Regularised incomplete beta function I_x(a, b), by its continued fraction. @see DLMF 8.17.22 */
+function incompleteBeta(x: number, a: number, b: number): number {
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a); // where the fraction converges fast
+  const front = Math.exp(a * Math.log(x) + b * Math.log1p(-x) + lnGamma(a + b) - lnGamma(a) - lnGamma(b)) / a;
+  // From its tail: 300 terms are far more than any a and b of ours need.
+  let fraction = 1;
+  for (let m = 300; m >= 1; m--) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    const odd = -((a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    fraction = 1 + even / (1 + odd / fraction);
+  }
+  return front / (1 - ((a + b) * x) / (a + 1) / fraction);
+}
+
+/** ln Γ(x) for x > 0, by Stirling's series above 10. */
+function lnGamma(x: number): number {
+  if (x < 10) return lnGamma(x + 1) - Math.log(x);
+  const square = 1 / (x * x);
+  const series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x;
+  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series;
 }
 
 /**

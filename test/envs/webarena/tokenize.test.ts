@@ -19,6 +19,10 @@ describe('words', () => {
     ['a--b', ['a', '--', 'b']],
     ['cannot gonna', ['can', 'not', 'gon', 'na']],
     ['“so” ‘it’ goes', ['“', 'so', '”', '‘', 'it', '’', 'goes']],
+    ["the '90s", ['the', "'", '90s']],
+    ["'0' '5 km'", ["'", '0', "'", "'", '5', 'km', "'"]],
+    ["'mission 'm x'0", ["'", 'mission', "'m", "x'0"]],
+    ['écannot cannot', ['écannot', 'can', 'not']],
     ['', []],
   ])('of %j', (text, expected) => {
     expect(tokenize(text)).toEqual(expected);
