@@ -4,8 +4,8 @@ import type { TaskTable } from '../src/core/task.ts';
 import { bootstrap, type Estimated, interquartileMean } from '../src/learning/evaluation/intervals.ts';
 import { averageOverSeeds, comparePaired } from '../src/learning/evaluation/over-seeds.ts';
 import { columns } from '../src/learning/evaluation/table.ts';
+import type { Curve } from '../src/run/curve-plot.ts';
 import type { CellRow, Evaluated } from './cells.ts';
-import type { Curve } from './plot.ts';
 
 /** A world of the study. */
 export interface StudiedWorld {

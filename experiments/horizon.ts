@@ -19,10 +19,10 @@ import { view as babyai, createEnv as createBabyAI } from '../envs/babyai/index.
 import { createEnv as createTextCraft, view as textcraft } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { Env } from '../src/core/env.ts';
+import { plotCurves } from '../src/run/curve-plot.ts';
 import { packageRoot } from '../src/runtime/module-url.ts';
 import { type Cell, type CellRow, cellName, commonHash, playCells, readRows, rowKey } from './cells.ts';
 import { COLLAPSE, curves, finalRate, type StudiedWorld, WORTH, worldSection } from './horizon-report.ts';
-import { plotCurves } from './plot.ts';
 import { resultFiles } from './results.ts';
 
 const SEEDS = 10;

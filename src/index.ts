@@ -54,11 +54,19 @@ export {
 } from './core/trajectory.ts';
 export type * from './core/view.ts';
 export type * from './core/world.ts';
-export type { EvaluationSummary, LabelSummary } from './learning/evaluation/summary.ts';
+export type { Difference, DifferenceMethod } from './learning/evaluation/compare.ts';
+export type { EvaluationSummary, LabelSummary, TaskCounts } from './learning/evaluation/summary.ts';
 export { type MetricsRow, metricTable } from './metrics/metric-table.ts';
 export type { RunStatus } from './metrics/run-status.ts';
 export type { MetricSink } from './metrics/sinks/sink.ts';
 export type { RemoteUsage } from './policy/remote/usage.ts';
+export {
+  type ComparedEvaluation,
+  type ComparedLabel,
+  compareRuns,
+  type RunComparison,
+  type RunGroup,
+} from './run/compare-runs.ts';
 export type { LiveStream } from './run/live-stream.ts';
 export { type RolloutOptions, type RolloutOutcome, type RunningRollout, rollout } from './run/rollout.ts';
 export type { FinishedEpisode, RunStreams } from './run/run-streams.ts';

@@ -88,6 +88,7 @@ function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationReco
     const own = byTask.get(taskName(task)) ?? [];
     return {
       task,
+      asked: plan.episodes,
       successes: own.map(({ success }) => success),
       returns: own.map(episodeReturn),
       turns: own.map(({ turns }) => turnsUsed(turns)),

@@ -75,6 +75,8 @@ export interface EvaluationRecord {
 
 export interface TaskResult {
   readonly task: Task;
+  /** Episodes that were to be played. */
+  readonly asked: number;
   readonly successes: readonly boolean[];
   readonly returns: readonly number[];
   readonly turns: readonly number[];

@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   sft: async () => (await import('./commands/offline.ts')).sft,
   dpo: async () => (await import('./commands/offline.ts')).dpo,
   eval: async () => (await import('./commands/eval.ts')).evaluate,
+  compare: async () => (await import('./commands/compare.ts')).compare,
   rollout: async () => (await import('./commands/rollout.ts')).rollout,
   play: async () => (await import('./commands/play.ts')).play,
   replay: async () => (await import('./commands/replay.ts')).replay,

@@ -90,13 +90,21 @@ export function summariseRollout(
 ): { readonly summary: EvaluationSummary; readonly finished: number } {
   const { horizon, temperature } = plan;
   const store = storeOf(traces);
-  const byIndex = new Map<number, { task: Task; successes: boolean[]; returns: number[]; turns: number[] }>();
+  const byIndex = new Map<
+    number,
+    { task: Task; asked: number; successes: boolean[]; returns: number[]; turns: number[] }
+  >();
+  for (const task of rolloutTasks(plan, env)) {
+    const own = byIndex.get(task.index);
+    if (own) own.asked++;
+    else byIndex.set(task.index, { task, asked: 1, successes: [], returns: [], turns: [] });
+  }
   const finished = listPlayed(store);
   for (const { at } of finished) {
     const episode = store!.read(at);
     const { task, success, turns } = episode;
-    let own = byIndex.get(task.index);
-    if (!own) byIndex.set(task.index, (own = { task, successes: [], returns: [], turns: [] }));
+    const own = byIndex.get(task.index);
+    if (!own) continue; // of another plan
     own.successes.push(success);
     own.returns.push(episodeReturn(episode));
     own.turns.push(turnsUsed(turns));

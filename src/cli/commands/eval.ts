@@ -91,6 +91,10 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
         evaluations: summaries,
       });
     } else out.line(evaluationTable(summaries).join('\n'));
+    for (const { name, all, failed } of summaries.filter(({ failed }) => failed > 0)) {
+      err.line(`${name}: ${failed} of ${all.asked} episodes failed for good; traces say why`);
+      process.exitCode = 1;
+    }
     const { remote } = await run.inference();
     const misread = remote && misreadNotice(remote);
     if (misread) err.line(misread);

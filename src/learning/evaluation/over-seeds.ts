@@ -64,6 +64,33 @@ export function comparePaired(a: readonly number[], b: readonly number[]): Estim
 }
 
 /**
+ * Difference of the means of two independent lists, a − b, with its 95 % interval (Welch's t).
+ * @param a at least two values, like `b`
+ * @see Welch 1947
+ */
+export function compareUnpaired(a: readonly number[], b: readonly number[]): Estimated {
+  const [first, second] = [a, b].map((values) => {
+    const mean = average(values);
+    const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+    return { mean, share: variance / values.length, df: values.length - 1 };
+  }) as [Part, Part];
+  const value = first.mean - second.mean;
+  const variance = first.share + second.share;
+  const n = a.length + b.length;
+  if (variance === 0) return { value, low: value, high: value, n };
+  const df = variance ** 2 / (first.share ** 2 / first.df + second.share ** 2 / second.df);
+  const half = tQuantile(df) * Math.sqrt(variance);
+  return { value, low: value - half, high: value + half, n };
+}
+
+interface Part {
+  readonly mean: number;
+  /** Variance of the mean. */
+  readonly share: number;
+  readonly df: number;
+}
+
+/**
  * Mean success with a 95 % interval over seeds *and* tasks, both taken as draws: what to expect of another seed on other
  * tasks of the kind. Variance of the mean of a crossed layout, (MS_seeds + MS_tasks − MS_rest) / (S·T), at least the
  * larger of its first two parts, with Satterthwaite's degrees of freedom.

@@ -6,6 +6,8 @@ import { averageOverTasks, type Estimated, passAtK } from './intervals.ts';
 /** Finished episodes of one task. */
 export interface TaskOutcome {
   readonly task: Task;
+  /** Episodes of it that were to be played; those that failed for good are among them alone. Default: those that finished. */
+  readonly asked?: number | undefined;
   readonly successes: readonly boolean[];
   readonly returns: readonly number[];
   readonly turns: readonly number[];
@@ -15,9 +17,14 @@ export interface TaskOutcome {
 export interface LabelSummary {
   readonly label: string;
   readonly tasks: number;
+  /** Episodes that finished. */
   readonly episodes: number;
-  /** Success rate: mean over tasks, interval over tasks. */
+  /** Episodes that were to be played: those that failed for good count here. */
+  readonly asked: number;
+  /** Success rate of finished episodes: mean over tasks, interval over tasks. */
   readonly success: Estimated;
+  /** Share of the episodes asked for that solved their task, in [0, 1]: one that failed for good did not. */
+  readonly successOfAsked: number;
   /** Mean return. */
   readonly score: number;
   readonly turns: number;
@@ -34,8 +41,19 @@ export interface EvaluationSummary {
   readonly all: LabelSummary;
   /** Tasks that training has not met in part (`TaskTable.seen`); absent where it has met none, or all, of those played. */
   readonly unseen?: LabelSummary;
-  /** Episodes that failed for good; they count nowhere. */
+  /** Episodes that failed for good; they count in `asked` and `successOfAsked` alone. */
   readonly failed: number;
+  /** Counts of each task, for comparisons task by task. */
+  readonly byTask: readonly TaskCounts[];
+}
+
+/** Counts of one task. */
+export interface TaskCounts {
+  readonly index: number;
+  readonly seed: number;
+  readonly asked: number;
+  readonly episodes: number;
+  readonly successes: number;
 }
 
 export interface EvaluationFacts {
@@ -60,7 +78,18 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     all: summary('all', results),
     ...(unseen.length > 0 && unseen.length < results.length ? { unseen: summary('unseen', unseen) } : {}),
     failed,
+    byTask: results.map((one) => ({
+      index: one.task.index,
+      seed: one.task.seed,
+      asked: askedOf(one),
+      episodes: one.successes.length,
+      successes: count(one.successes),
+    })),
   };
+}
+
+function askedOf({ asked, successes }: TaskOutcome): number {
+  return asked ?? successes.length;
 }
 
 function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary {
@@ -72,11 +101,15 @@ function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary 
     passes[k] = mean(played.map(({ successes }) => passAtK(successes.length, count(successes), k)));
   }
   const episodes = played.reduce((sum, { successes }) => sum + successes.length, 0);
+  const asked = outcomes.reduce((sum, one) => sum + askedOf(one), 0);
+  const solved = played.reduce((sum, { successes }) => sum + count(successes), 0);
   return {
     label,
     tasks: played.length,
     episodes,
+    asked,
     success: averageOverTasks(rates, episodes),
+    successOfAsked: asked === 0 ? Number.NaN : solved / asked,
     score: mean(played.flatMap(({ returns }) => returns)),
     turns: mean(played.flatMap(({ turns }) => turns)),
     passAtK: passes,

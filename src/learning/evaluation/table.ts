@@ -29,7 +29,15 @@ export function evaluationTable(summaries: readonly EvaluationSummary[]): string
       ];
     }),
   ];
+  if (summaries.some(({ all }) => all.asked > all.episodes)) {
+    rows.push(['of all episodes asked for', ...summaries.map(({ all }) => ofAsked(all))]);
+  }
   return columns(rows);
+}
+
+/** Success of all episodes asked for, `75 (12 of 16 finished)`. */
+function ofAsked({ successOfAsked, episodes, asked }: LabelSummary): string {
+  return `${(100 * successOfAsked).toFixed(0)} (${episodes} of ${asked} finished)`;
 }
 
 function partOf({ labels, all, unseen }: EvaluationSummary, label: string): LabelSummary | undefined {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskTable } from '../../../src/core/task.ts';
 import { summarise, type TaskOutcome } from '../../../src/learning/evaluation/summary.ts';
+import { evaluationTable } from '../../../src/learning/evaluation/table.ts';
 
 const tasks: TaskTable = {
   count: 4,
@@ -11,9 +12,10 @@ const tasks: TaskTable = {
   evalSeed: 0,
 };
 
-function outcome(index: number, successes: string, returns: readonly number[]): TaskOutcome {
+function outcome(index: number, successes: string, returns: readonly number[], asked?: number): TaskOutcome {
   return {
     task: { env: 'toy', index, seed: 0 },
+    asked,
     successes: Array.from(successes, (one) => one === '+'),
     returns,
     turns: returns.map((_, i) => i + 1),
@@ -45,6 +47,20 @@ describe('summarise', () => {
     expect(easy.passAtK).toEqual({ 1: expect.closeTo(0.75, 12), 2: expect.closeTo((5 / 6 + 1) / 2, 12), 4: 1 });
     expect(all.success).toMatchObject({ n: 3 });
     expect(all.success.low).toBeLessThan(all.success.value);
+  });
+
+  it('counts a failed episode as unsolved among those asked for, and nowhere else', () => {
+    const hosted = [outcome(0, '++++', [1, 1, 1, 1], 4), outcome(2, '+', [1], 4), outcome(3, '', [], 4)];
+    const summary = summarise({ plan, results: hosted, failed: 7 }, tasks);
+    expect(summary.all).toMatchObject({ asked: 12, episodes: 5, tasks: 2, successOfAsked: 5 / 12 });
+    expect(summary.all.success.value).toBe(1);
+    expect(summary.labels.map(({ label, asked, successOfAsked }) => [label, asked, successOfAsked])).toEqual([
+      ['easy', 4, 1],
+      ['hard', 8, 1 / 8],
+    ]);
+    expect(summary.byTask).toContainEqual({ index: 2, seed: 0, asked: 4, episodes: 1, successes: 1 });
+    expect(evaluationTable([summary]).at(-1)).toMatch(/^of all episodes asked for +42 \(5 of 12 finished\)$/);
+    expect(evaluationTable([summarise({ plan, results, failed: 0 }, tasks)]).at(-1)).toMatch(/^all/);
   });
 
   it('goes on where episodes failed: k up to the fewest of a task, tasks without any count nowhere', () => {

@@ -1,4 +1,5 @@
 /** Learning curves as a small SVG: lines with bands, readable in light and dark. */
+import { largestOf } from '../core/extremes.ts';
 
 export interface Curve {
   readonly name: string;
@@ -23,7 +24,7 @@ const BOTTOM = 48;
 const COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
 export function plotCurves({ title, x, y, curves }: Plot): string {
-  const most = Math.max(...curves.flatMap(({ points }) => points.map((point) => point.x)));
+  const most = largestOf(curves.flatMap(({ points }) => points.map((point) => point.x)));
   const px = (value: number) => LEFT + (value / most) * (WIDTH - LEFT - RIGHT);
   const py = (value: number) => HEIGHT - BOTTOM - value * (HEIGHT - TOP - BOTTOM);
   const grid = [0, 0.25, 0.5, 0.75, 1].map(
