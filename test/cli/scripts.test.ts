@@ -11,6 +11,7 @@ import { parityProgram } from '../../experiments/parity.ts';
 import { quickstartProgram } from '../../experiments/quickstart.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
+import { mutantsProgram } from '../mutants/main.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 import { heard } from '../support/typed.ts';
 
@@ -23,6 +24,7 @@ const PROGRAMS: Readonly<Record<string, () => Command>> = {
   bench: benchProgram,
   parity: parityProgram,
   experiment: experimentProgram,
+  mutants: mutantsProgram,
 };
 const type = (script: string, args: readonly string[]) => heard(() => runProgram(PROGRAMS[script]!, args));
 
@@ -46,6 +48,9 @@ const MISTAKES: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['parity', ['textcraft', join(root, 'package.json')], /package\.json/],
   ['parity', ['textcraft', join(root, 'test')], /no recordings \(\.json, \.jsonl, also \.gz\) in this folder/],
   ['parity', ['textcraft', root, '--verbose'], /unknown option '--verbose'/],
+  ['mutants', [], /missing required argument 'files'/],
+  ['mutants', ['src/nowhere.ts'], /mutants: src\/nowhere\.ts: ENOENT/],
+  ['mutants', ['src/core/rng.ts', '--max', '0'], /--max.*Expected a whole number of at least 1/],
   ['experiment', ['textcrft'], /unknown command 'textcrft'.*Did you mean textcraft\?/],
   ['experiment', ['--cells', '1', 'horizon'], /unknown option '--cells'/],
   ['experiment', ['horizon', '--cels', '1'], /unknown option '--cels'.*--cells/],
