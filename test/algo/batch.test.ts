@@ -175,6 +175,14 @@ describe('importance', () => {
     const { weights, stats } = importance(log(0.4, 0.2, 0.3), log(0.2, 0.2, 0.1), 2.5, [2, 1]);
     expect(Array.from(weights).map((w) => Math.round(w * 1e9) / 1e9)).toEqual([2, 2, 2.5]);
     expect(stats.truncatedShare).toBeCloseTo(1 / 3, 9);
+    expect(stats.mean).toBeCloseTo((2 + 2 + 3) / 3, 9); // before truncation
+    expect([stats.least, stats.largest]).toEqual([expect.closeTo(2, 9), expect.closeTo(3, 9)]);
+    expect(stats.effectiveShare).toBeCloseTo((2 + 2 + 2.5) ** 2 / (3 * (4 + 4 + 6.25)), 9);
+  });
+
+  it('a ratio at the cap is not truncated, and an empty segment counts nothing', () => {
+    const { stats } = importance(log(0.4, 0.2), log(0.2, 0.2), 2, [1, 0, 1]);
+    expect(stats).toMatchObject({ truncatedShare: 0, least: expect.closeTo(1, 9), tokens: 2 });
   });
 
   it('on-policy everything is 1', () => {

@@ -36,6 +36,7 @@ describe('wilson', () => {
   });
 
   it('of nothing knows nothing', () => {
+    expect(averageOverTasks([])).toEqual({ value: Number.NaN, low: 0, high: 1, n: 0 });
     expect(wilson(0, 0)).toMatchObject({ value: Number.NaN, low: 0, high: 1 });
   });
 

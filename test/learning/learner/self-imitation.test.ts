@@ -23,6 +23,7 @@ import { toJson } from '../../../src/storage/trace.ts';
 import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
+import { trajectory } from '../../support/trajectories.ts';
 
 const codec = new ViewCodec(view);
 const GAMMA = 0.9;
@@ -110,6 +111,37 @@ async function asDecidedNow(decoder: DecoderKind, trajectory: Trajectory): Promi
 }
 
 const selfImitation = { episodes: 1, capacity: 4, weight: 1 };
+
+describe('the surplus (R − V)₊', () => {
+  const made = trajectory({
+    turns: [
+      { reward: 0, value: 0.5 },
+      { reward: 1, value: 3 },
+      { reward: 2, value: -1 },
+    ],
+  });
+
+  it('is what the episode earned beyond the critic, by hand', () => {
+    // γ = 0.9: R = [0 + 0.9·2.8, 1 + 0.9·2, 2] = [2.52, 2.8, 2]
+    const { returns, surplus, mean } = surplusOf(made, 0.9);
+    [2.52, 2.8, 2].forEach((value, d) => expect(returns[d]).toBeCloseTo(value, 12));
+    [2.02, 0, 3].forEach((value, d) => expect(surplus[d]).toBeCloseTo(value, 12));
+    expect(mean).toBeCloseTo(5.02 / 3, 12);
+  });
+
+  it('is taken against the values that are given, where some are', () => {
+    const { surplus } = surplusOf(made, 0.9, [2, 2.8, 2.5]);
+    [0.52, 0, 0].forEach((value, d) => expect(surplus[d]).toBeCloseTo(value, 12));
+  });
+
+  it('decides what is remembered: the better critic leaves less to imitate', () => {
+    const expected = trajectory({ turns: [{ reward: 1, value: 1 }] }, 1);
+    const surprising = trajectory({ turns: [{ reward: 1, value: 0.25 }] }, 2);
+    const memory = (played: Trajectory) => updateMemory([], [], [played], { episodes: 1, capacity: 4, weight: 1 }, 0.9);
+    expect(memory(expected)).toEqual([]);
+    expect(memory(surprising)).toEqual([{ trajectory: surprising, priority: 0.75 }]);
+  });
+});
 
 describe('self-imitation', () => {
   it.each(['choice', 'tokens'] as const)('has the gradient −∇ log π · (R − V)₊, by %s', async (decoder) => {

@@ -150,6 +150,38 @@ describe('adaptive', () => {
     });
   });
 
+  it('refuses limits outside their ranges, and takes the ends', () => {
+    const build = (change: object) => () => create({ type: 'adaptive', rounds: [4, 8], ...change } as HorizonConfig);
+    const wrong: Record<string, readonly number[]> = {
+      smoothing: [0, 1.1],
+      growTruncation: [-0.1, 1.1],
+      growSuccess: [-0.1, 1.1],
+      minGain: [0, 1.1],
+      patience: [0, 1.5],
+      cooldown: [-1, 0.5],
+      collapse: [-0.1, 1],
+      recover: [0.5, 1.1], // not above `collapse`
+    };
+    const right: Record<string, readonly number[]> = {
+      smoothing: [0.01, 1],
+      growTruncation: [0, 1],
+      growSuccess: [0, 1],
+      minGain: [0.01, 1],
+      patience: [1],
+      cooldown: [0],
+      collapse: [0, 0.79],
+      recover: [0.51, 1],
+    };
+    for (const [key, values] of Object.entries(wrong)) {
+      for (const value of values)
+        expect(build({ [key]: value }), `${key}: ${value}`).toThrow(`horizon.${key}: expected`);
+    }
+    for (const [key, values] of Object.entries(right)) {
+      for (const value of values) expect(build({ [key]: value }), `${key}: ${value}`).not.toThrow();
+    }
+    expect(build({ rounds: [4, 4] })).toThrow(/strictly ascending/);
+  });
+
   it('judges a rung by its own episodes, not by stragglers of another horizon', () => {
     expect(new Set(run(config, 60, () => stats(99, 0, 1)))).toEqual(new Set([4]));
   });

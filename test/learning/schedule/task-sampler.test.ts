@@ -128,6 +128,18 @@ describe('task sampler', () => {
     expect(sampler.estimate(999)).toBeUndefined();
   });
 
+  it('learnable: an untried task is drawn as if its success were the prior', () => {
+    const share = (prior: number) => {
+      const sampler = new TaskSampler('w', [0, 1], 1, { type: 'learnable', floor: 0.01, prior, smoothing: 1 });
+      sampler.observe(0, 0.5); // p(1 − p) = 0.25
+      const draws = Array.from({ length: 4000 }, () => sampler.next().index);
+      return draws.filter((index) => index === 1).length / draws.length;
+    };
+    expect(share(0.5)).toBeCloseTo(0.5, 1);
+    expect(share(0.1)).toBeCloseTo(0.1 / (0.1 + 0.26), 1); // 0.1 · 0.9 + 0.01
+    expect(share(0)).toBeCloseTo(0.01 / (0.01 + 0.26), 1);
+  });
+
   it('gives draws of one index different task seeds', () => {
     const sampler = new TaskSampler('w', [0], 1, { type: 'uniform' });
     expect(new Set(Array.from({ length: 100 }, () => sampler.next().seed)).size).toBe(100);
@@ -177,6 +189,10 @@ describe('task sampler', () => {
     expect(build([1, 1], { type: 'uniform' })).toThrow('tasks.indices');
     expect(build([1], { type: 'random' })).toThrow('tasks.type');
     expect(build([1], { type: 'learnable', floor: 0 })).toThrow('tasks.floor');
-    expect(build([1], { type: 'learnable', prior: 2 })).toThrow('tasks.prior');
+    for (const prior of [2, -0.1, Number.NaN]) expect(build([1], { type: 'learnable', prior })).toThrow('tasks.prior');
+    for (const smoothing of [0, 1.1]) expect(build([1], { type: 'learnable', smoothing })).toThrow('tasks.smoothing');
+    for (const ends of [{ prior: 0 }, { prior: 1 }, { smoothing: 1 }]) {
+      expect(build([1], { type: 'learnable', ...ends })).not.toThrow();
+    }
   });
 });

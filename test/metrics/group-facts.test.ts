@@ -1,0 +1,59 @@
+/** Facts of groups, by hand. */
+import { expect, it } from 'vitest';
+import { groupFacts, summarizeConsumed } from '../../src/metrics/group-facts.ts';
+import { trajectory } from '../support/trajectories.ts';
+
+const named = (text: string, observation = '') => ({ observation, action: text });
+
+/** An episode of these actions; its rewards stand beside them. */
+function episode(
+  turns: readonly { readonly action: string; readonly observation?: string; readonly reward?: number }[],
+  end: 'terminated' | 'truncated',
+  horizon = 8,
+) {
+  const made = trajectory({
+    turns: turns.map(({ observation, reward }) => ({ ...(observation ? { observation } : {}), reward: reward ?? 0 })),
+    end,
+    horizon,
+  });
+  return { ...made, turns: made.turns.map((turn, i) => ({ ...turn, action: turns[i]!.action })) };
+}
+
+const won = episode([named('look', 'a'), { ...named('go', 'b'), reward: 1 }], 'terminated');
+const cut = episode([named('look', 'a'), named('look', 'a'), { ...named('look', 'b'), reward: 0.25 }], 'truncated');
+const lone = episode([{ ...named('go', 'a'), reward: 0.5 }], 'truncated', 16);
+
+it('sums up a group: returns, turns, ends, actions and repeats', () => {
+  const { actions, ...facts } = groupFacts([won, cut], 'easy');
+  expect(facts).toEqual({
+    label: 'easy',
+    horizon: 8,
+    sums: { episodes: 2, successes: 1, truncated: 1, returns: 1.25, turns: 5 },
+    flat: false,
+    repeats: 1, // look at a, twice; at b it is another situation
+  });
+  expect([...actions]).toEqual([
+    ['look', 4],
+    ['go', 1],
+  ]);
+});
+
+it('calls a group flat where all returns are the same', () => {
+  expect(groupFacts([cut, cut], 'easy').flat).toBe(true);
+  expect(groupFacts([cut, won], 'easy').flat).toBe(false);
+});
+
+it('adds groups up, by label and by horizon', () => {
+  const groups = [groupFacts([won, cut], 'easy'), groupFacts([cut, cut], 'easy'), groupFacts([lone], 'hard')];
+  const all = summarizeConsumed(groups);
+  expect(all.all).toEqual({ episodes: 5, successes: 1, truncated: 4, returns: 2.25, turns: 12 });
+  expect(all.byLabel).toEqual({
+    easy: { episodes: 4, successes: 1, truncated: 3, returns: 1.75, turns: 11 },
+    hard: { episodes: 1, successes: 0, truncated: 1, returns: 0.5, turns: 1 },
+  });
+  expect(all.byHorizon).toEqual({ 8: all.byLabel.easy, 16: all.byLabel.hard });
+  // A group of one compares nothing.
+  expect([all.groups, all.comparedGroups, all.flatGroups, all.repeats]).toEqual([3, 2, 1, 3]);
+  expect(all.top).toEqual({ action: 'look', count: 10 });
+  expect(summarizeConsumed([]).top).toBeUndefined();
+});
