@@ -27,6 +27,14 @@ describe('an episode', () => {
     expect(run.turns.map(({ reward }) => reward)).toEqual([0.5]);
   });
 
+  it('times the decision from its request to its answer, and takes the env time from the env', () => {
+    const run = openEpisode(openGroup(ticket), 0, 0, 1, 0);
+    observe(run, answer(0, { kind: 'first', observation: 'at 0' }), undefined, 100);
+    act(run, { episode: 0, turn: 0, action: 'go' }, 142);
+    observe(run, { ...answer(1, mid('at 1')), envMs: 7 }, undefined, 160);
+    expect(run.turns).toMatchObject([{ actMs: 42, envMs: 7 }]);
+  });
+
   it.each([0, 2, 7])('fails by protocol at the answer of turn %i in the place of turn 1', (turn) => {
     const { broken } = observe(begun(), answer(turn, mid('elsewhere', 1)), undefined, 0) as never as {
       broken: { cause: string; message: string };
