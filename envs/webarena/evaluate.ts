@@ -102,14 +102,21 @@ function isBorder(text: string, at: number): boolean {
   return at === 0 || at === text.length || !WORD.test(text[at - 1]!) || !WORD.test(text[at]!);
 }
 
+/**
+ * Digits of a number in English text: commas stand between groups of three (`1,234.5`), a dot before decimals. Any other comma
+ * separates two numbers, so `12,34` is 12 and 34, and neither 1234 nor 12.34.
+ */
+const DIGITS = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?`;
+const WHOLE_NUMBER = new RegExp(String.raw`^\$?-?${DIGITS}$`);
+/** Digits inside a word or behind another number's dot are no number. */
+const NUMBERS = new RegExp(String.raw`(?<![\w.])-?${DIGITS}(?!\d)`, 'g');
+
 function plainNumber(text: string): number | undefined {
-  return /^\$?-?\d[\d,]*(\.\d+)?$/.test(text) ? Number(text.replace(/[$,]/g, '')) : undefined;
+  return WHOLE_NUMBER.test(text) ? Number(text.replace(/[$,]/g, '')) : undefined;
 }
 
 function numbersIn(text: string): number[] {
-  return Array.from(text.matchAll(/(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\d])/g), ([digits]) =>
-    Number(digits.replaceAll(',', '')),
-  );
+  return Array.from(text.matchAll(NUMBERS), ([digits]) => Number(digits.replaceAll(',', '')));
 }
 
 /** An answer may be this many times as long as all references together, plus `SLACK` characters. */
@@ -139,13 +146,17 @@ export async function stringMatch(
   return score;
 }
 
+/** Score of an answer that has to contain every reference. Corrected, ` |OR| ` stands between alternatives of one reference. */
 function includesAll(references: readonly string[], pred: string, fidelity: Fidelity): number {
   if (fidelity === 'original') {
     return references.reduce((score, ref) => score * mustInclude(ref, pred, references.length === 1), 1);
   }
   const length = references.reduce((sum, ref) => sum + ref.length, 0);
   if (pred.length > DUMP_FACTOR * length + SLACK) return 0;
-  return references.reduce((score, ref) => score * mustIncludeWhole(ref, pred), 1);
+  return references.reduce(
+    (score, ref) => score * largestOf(ref.split(' |OR| ').map((one) => mustIncludeWhole(one, pred))),
+    1,
+  );
 }
 
 /** @throws {EvaluatorError} as the original's `assert isinstance(value, list)` */

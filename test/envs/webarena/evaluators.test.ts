@@ -30,6 +30,14 @@ describe('answers', () => {
     ['a number inside another', ['10'], '110', 1, 0],
     ['a word inside another', ['no'], 'not', 1, 0],
     ['a dump of all numbers', ['5'], Array.from({ length: 100 }, (_, i) => i).join(' '), 1, 0],
+    ['digits between commas that are no thousands', ['1234'], '12,34', 0, 0],
+    ['digits that only look like the reference', ['1,234'], '12,34', 0, 0],
+    ['a number with thousands, as one without', ['1,234'], 'it is 1234', 0, 1],
+    ['thousands and decimals', ['$1,234.50'], 'USD 1234.5', 0, 1],
+    ['a list between commas', ['34'], '12,34', 1, 1],
+    ['a part of a group of three', ['234'], '1,234', 1, 0],
+    ['the other alternative', ['red |OR| blue'], 'It is blue', 0, 1],
+    ['no alternative', ['red |OR| blue'], 'It is bluish', 0, 0],
     ['the answer itself', ['0'], 'There are 0 of them', 1, 1],
   ])('%s', async (_what, reference, answer, original, corrected) => {
     expect(await includes(reference, answer, 'original')).toBe(original);
