@@ -72,7 +72,7 @@ export interface Kind {
   readonly references: readonly string[];
   /** Each name also as "NAME containing X and Y". */
   readonly containing: boolean;
-  /** Colour told with the name: "a red apple". */
+  /** Colour shown with the name: "a red apple". */
   readonly color: string | null;
   readonly circuit: Circuit;
 }
@@ -101,7 +101,7 @@ export function makeKind(id: string, row: Partial<Kind>): Kind {
   return { ...PLAIN, id, name: id, ...row };
 }
 
-/** Kind of a device: switched on or off at first, by the agent (`activable`) or by nobody, or only used on things. */
+/** Kind of a device: on or off at first, switched by the agent (`activable`) or never (`fixed`), or only used on things. */
 export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
 
 /** Part in a circuit. `generator`, `user` and `switch` have anode and cathode, the others two alike terminals. */
@@ -215,7 +215,7 @@ export interface OwnNames {
 const NOTHING: readonly Thing[] = [];
 
 /**
- * Thing of the world: a place, an object, an animal, the agent. Kinds (kinds.ts) say what it starts as; parts
+ * Thing of the world: a place, an object, an animal, the agent. Kinds (kinds.ts) define what it starts as; parts
  * (`device`, `portal`, `life`, …) are null where it has none.
  */
 export class Thing {

@@ -8,7 +8,7 @@ import type { Dialect } from './tree.ts';
 export interface WebArenaOptions {
   /** `corrected` (default) or `original`, see README.md. */
   readonly fidelity: Fidelity;
-  /** `2023` (default): no addresses at links, `img` for images; `chromium`: all that today's Chromium says. */
+  /** `2023` (default): no addresses at links, `img` for images; `chromium`: all that today's Chromium prints. */
   readonly dialect: Dialect;
   /** `in-process` (default) or `chromium`: what drives the sites of our own. */
   readonly driver: 'in-process' | 'chromium';

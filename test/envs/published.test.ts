@@ -108,7 +108,7 @@ describe('a published episode of BabyAI', () => {
     ]);
     expect(kept).toEqual([]);
     expect(notices[0]).toMatch(/left out: task \d+ has the goal '.+', not '.+'$/);
-    expect(notices[1]).toBe('file, somewhere: left out: its name says no task');
+    expect(notices[1]).toBe('file, somewhere: left out: its name holds no task');
   });
 });
 

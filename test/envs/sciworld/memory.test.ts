@@ -24,7 +24,7 @@ const turn = (memory: Memory, action: string, observation: string, partial = fal
 describe('the beginning', () => {
   it('knows the task, the place, what is there and where its doors lead', () => {
     const memory = start();
-    expect(memory.asked).toMatchObject({ goal: 'temperature', target: 'unknown substance B', limit: 50 });
+    expect(memory.task).toMatchObject({ goal: 'temperature', target: 'unknown substance B', limit: 50 });
     expect([memory.place, memory.visited]).toEqual(['kitchen', ['kitchen']]);
     expect(memory.seen).toEqual(['agent', 'air', 'bowl', 'stove']);
     expect([...memory.doors]).toEqual([
@@ -35,7 +35,7 @@ describe('the beginning', () => {
   });
 
   it('of a text that is no task is empty', () => {
-    expect(begin({ kind: 'first', observation: '' })).toMatchObject({ place: '', seen: [], asked: { goal: 'task' } });
+    expect(begin({ kind: 'first', observation: '' })).toMatchObject({ place: '', seen: [], task: { goal: 'task' } });
   });
 });
 
@@ -202,7 +202,7 @@ describe('a look', () => {
     ['\tunknown substance C\n', false],
     ['\tunknown substance Bee\n', false],
   ])('%j shows what is asked for: %s', (look, shows) => {
-    expect(showsTarget(start().asked, look)).toBe(shows);
+    expect(showsTarget(start().task, look)).toBe(shows);
   });
 });
 
@@ -216,16 +216,16 @@ describe('parts of what the task is about', () => {
     ['bowl', undefined],
     ['unknown substance Boat', undefined],
   ])('%s: %s', (name, part) => {
-    expect(targetPart(start().asked, name)).toBe(part);
+    expect(targetPart(start().task, name)).toBe(part);
   });
 
   it('hold ice, water and steam to be one thing', () => {
-    const { asked } = begin({
+    const { task } = begin({
       kind: 'first',
       observation:
         'Your task is to boil water. First, focus on the substance. Then, take actions that will cause it to change its state of matter.\n',
     });
-    expect(['ice', 'steam', 'water', 'water in jug'].map((name) => targetPart(asked, name))).toEqual([
+    expect(['ice', 'steam', 'water', 'water in jug'].map((name) => targetPart(task, name))).toEqual([
       '',
       '',
       '',

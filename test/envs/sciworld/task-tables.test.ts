@@ -4,7 +4,7 @@ import { createEnv } from '../../../envs/sciworld/index.ts';
 import { SPANS } from '../../../envs/sciworld/life-tables.ts';
 import { MATERIALS, UNKNOWN_FRICTION, UNKNOWN_MELTING } from '../../../envs/sciworld/materials.ts';
 import type { Simulator } from '../../../envs/sciworld/simulator.ts';
-import { readAsked } from '../../../envs/sciworld/task-description.ts';
+import { readTaskDescription } from '../../../envs/sciworld/task-description.ts';
 import { REGISTRY } from '../../../envs/sciworld/tasks/index.ts';
 import { digits } from '../../../envs/sciworld/tasks/task.ts';
 import { descendants, placeOf, type Thing } from '../../../envs/sciworld/thing.ts';
@@ -51,7 +51,7 @@ function some(name: string, count: number): number[] {
   return [...new Set(Array.from({ length: count }, (_, i) => Math.round(i * step)))];
 }
 
-const asked = (simulator: Simulator) => readAsked(simulator.description);
+const asked = (simulator: Simulator) => readTaskDescription(simulator.description);
 const inRoom = ({ world }: Simulator, name: string) => world.universe.contents.find((room) => room.name === name)!;
 const held = (thing: Thing) => thing.visible().map(({ name }) => name);
 

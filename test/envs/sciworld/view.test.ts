@@ -51,33 +51,33 @@ describe('the prompt', () => {
 
   it('mentions the segments that an action is about', () => {
     const rendered = prompt('use-thermometer');
-    const { asked } = begin(open('use-thermometer').first);
+    const { task } = begin(open('use-thermometer').first);
     const at = (key: string) => rendered.segments.findIndex((segment) => segment.startsWith(` ${key} `));
-    expect(rendered.mentions!(`focus on ${asked.target}`)).toContain(at('target'));
-    expect(rendered.mentions!(`teleport to ${asked.place}`)).toContain(at('place'));
-    expect(rendered.mentions!(`move ${asked.target} to ${asked.boxes[0]!.name}`)).toContain(at('boxes'));
+    expect(rendered.mentions!(`focus on ${task.target}`)).toContain(at('target'));
+    expect(rendered.mentions!(`teleport to ${task.place}`)).toContain(at('place'));
+    expect(rendered.mentions!(`move ${task.target} to ${task.boxes[0]!.name}`)).toContain(at('boxes'));
     expect(rendered.mentions!('wait')).toEqual([]);
   });
 });
 
 describe('a candidate', () => {
   const { memory } = play('use-thermometer', 'teleport to kitchen', 'pick up thermometer');
-  const { asked } = memory;
+  const { task } = memory;
   const candidate = (action: string) => view.candidate!(action, memory);
 
   it('names what the task names by its part', () => {
-    expect(candidate(`focus on ${asked.target}`)).toBe('focus on target');
-    expect(candidate(`focus on ${asked.target} in bowl`)).toBe('focus on target in bowl');
-    expect(candidate(`move ${asked.target} to ${asked.boxes[0]!.name}`)).toBe('move target box above');
-    expect(candidate(`move ${asked.target} to ${asked.boxes[1]!.name}`)).toBe('move target box below');
+    expect(candidate(`focus on ${task.target}`)).toBe('focus on target');
+    expect(candidate(`focus on ${task.target} in bowl`)).toBe('focus on target in bowl');
+    expect(candidate(`move ${task.target} to ${task.boxes[0]!.name}`)).toBe('move target box above');
+    expect(candidate(`move ${task.target} to ${task.boxes[1]!.name}`)).toBe('move target box below');
   });
 
   it('says of a place whether it is new, and whether the task names it', () => {
     expect(candidate('teleport to kitchen')).toMatch(/^teleport to kitchen (?:place )?(?:boxes )?visited$/);
     expect(candidate('go to foundry')).toBe('go to foundry new');
     expect(candidate('open door to foundry')).toBe('open foundry new');
-    expect(candidate(`go to ${asked.boxPlace}`)).toContain('boxes');
-    expect(candidate(`go to ${asked.place}`)).toContain('place');
+    expect(candidate(`go to ${task.boxPlace}`)).toContain('boxes');
+    expect(candidate(`go to ${task.place}`)).toContain('place');
   });
 
   it('says what is held', () => {
@@ -93,20 +93,20 @@ describe('a candidate', () => {
 
   it('tells the last reading beside the boxes', () => {
     const measured: Memory = { ...memory, degrees: 300, state: 'solid' };
-    expect(view.candidate!(`move ${asked.target} to ${asked.boxes[0]!.name}`, measured)).toBe(
+    expect(view.candidate!(`move ${task.target} to ${task.boxes[0]!.name}`, measured)).toBe(
       'move target box above reads above solid',
     );
     const cold: Memory = { ...memory, degrees: -200, state: '' };
-    expect(view.candidate!(`move ${asked.target} to ${asked.boxes[0]!.name}`, cold)).toBe(
+    expect(view.candidate!(`move ${task.target} to ${task.boxes[0]!.name}`, cold)).toBe(
       'move target box above reads below',
     );
   });
 
   it('tells the state of the circuit where the task is about it', () => {
     const circuits = play('test-conductivity').memory;
-    const [yes] = circuits.asked.boxes;
+    const [yes] = circuits.task.boxes;
     expect(view.candidate!(`move foil to ${yes!.name}`, { ...circuits, power: 'on' })).toMatch(/box conductive on$/);
-    expect(view.candidate!(`move foil to ${yes!.name}`, { ...memory, asked: circuits.asked, power: '' })).toMatch(
+    expect(view.candidate!(`move foil to ${yes!.name}`, { ...memory, task: circuits.task, power: '' })).toMatch(
       /box conductive$/,
     );
   });
@@ -144,17 +144,17 @@ describe('a turn', () => {
     for (const left of ['agent', 'air']) expect(seen).not.toContain(left);
   });
 
-  it('tells what is measured of the thing that is asked about', () => {
+  it('shows what was measured of the thing of the task', () => {
     const first = begin(open('use-thermometer').first);
     const { told, memory } = play(
       'use-thermometer',
       'teleport to kitchen',
       'pick up thermometer',
-      `teleport to ${first.asked.place}`,
-      `use thermometer on ${first.asked.target}`,
+      `teleport to ${first.task.place}`,
+      `use thermometer on ${first.task.target}`,
     );
     expect(memory.degrees).not.toBeNull();
-    const side = memory.degrees! > memory.asked.limit! ? 'above' : 'below';
+    const side = memory.degrees! > memory.task.limit! ? 'above' : 'below';
     expect(told).toMatch(new RegExp(`^ use thermometer target ok reads ${side}`));
   });
 

@@ -109,8 +109,8 @@ describe('the outcome of a text', () => {
     ['<answer>Ann</answer> no, <answer>Tom</answer>', {}, 0],
     ['<answer>Tom</answer>', { formatScore: 0.1 }, 0.1],
     ['Ann', { formatScore: 0.1 }, 0],
-    ['<answer>Ann</answer>', { least: 2 }, 0],
-    ['<answer>Beijing</answer> <answer>Ann</answer>', { least: 2 }, 1],
+    ['<answer>Ann</answer>', { minAnswers: 2 }, 0],
+    ['<answer>Beijing</answer> <answer>Ann</answer>', { minAnswers: 2 }, 1],
     ['<answer>it is Ann</answer>', { match: subMatch }, 1],
   ])('%j under %j is worth %d', (text, options, score) => {
     expect(outcomeScore(text, ['Ann'], options)).toBe(score);

@@ -29,10 +29,10 @@ describe('relations', () => {
   it.each(RELATIONS.map((one) => [one.name, one] as const))(
     '%s is worded three ways, each with its places',
     (_name, one) => {
-      expect([one.says.length, one.nouns.length, one.asks.length]).toEqual([3, 3, 3]);
-      for (const says of one.says) {
-        expect(says.match(/\{S\}/g)).toHaveLength(1);
-        expect(says.match(/\{O\}/g)).toHaveLength(1);
+      expect([one.statements.length, one.nouns.length, one.asks.length]).toEqual([3, 3, 3]);
+      for (const statement of one.statements) {
+        expect(statement.match(/\{S\}/g)).toHaveLength(1);
+        expect(statement.match(/\{O\}/g)).toHaveLength(1);
       }
       for (const wording of [...one.nouns, ...one.asks]) expect(wording.match(/\{X\}/g)).toHaveLength(1);
       for (const ask of one.asks) expect(ask).toMatch(/^[A-Z]/);
