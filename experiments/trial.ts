@@ -32,7 +32,7 @@ export interface Trial extends Played {
   readonly updates: number;
   readonly envSteps: number;
   readonly minutes: number;
-  /** Processor seconds of all threads while training: on a busy machine minutes say little. */
+  /** Processor seconds of all threads while training: on a busy machine minutes mean little. */
   readonly cpuSeconds: number;
 }
 
@@ -208,7 +208,7 @@ function average(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Four digits: a committed file need hold no more. */
+/** Rounds to four digits, enough for a committed file. */
 function roundFigures(value: number): number {
   return Math.round(1e4 * value) / 1e4;
 }

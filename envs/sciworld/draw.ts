@@ -1,6 +1,7 @@
 /**
  * Panels of console and viewer: the task with its goals, the agent's place, what it carries, and the house. The turns
- * are played again under the rules that give this opening; where none does (a server's episode), what the texts show is drawn.
+ * are played again under the rules that give this opening; where none does (a server's episode), what the texts show is
+ * drawn.
  */
 import type { Draw, Drawing, ListPanel, TextPanel } from '../../src/core/draw.ts';
 import type { EnvOptions, First } from '../../src/core/env.ts';

@@ -101,7 +101,9 @@ export function makeKind(id: string, row: Partial<Kind>): Kind {
   return { ...PLAIN, id, name: id, ...row };
 }
 
-/** Kind of a device: on or off at first, switched by the agent (`activable`) or never (`fixed`), or only used on things. */
+/**
+ * Kind of a device: on or off at first, switched by the agent (`activable`) or never (`fixed`), or only used on things.
+ */
 export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
 
 /** Part in a circuit. `generator`, `user` and `switch` have anode and cathode, the others two alike terminals. */

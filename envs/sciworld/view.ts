@@ -1,7 +1,7 @@
 /**
  * World in few tokens, for the local policy: the task, then what came of each turn, the state of things last. Names that
- * the task gives a part are replaced by that part, so that tasks of a kind read alike. Each listed action shows what was
- * read of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
+ * the task gives a part are replaced by that part, so that tasks of a kind read alike. Each listed action shows what
+ * was read of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
  *
  *     goal temperature target wood at living room boxes bathroom here kitchen
  *     ok at hallway · pick up target ok held target · use thermometer target ok reads above

@@ -56,7 +56,10 @@ function goldOf(index: number, question: string, options: EnvOptions): readonly 
   }
 }
 
-/** Questions of the configured world; undefined where the files are gone, or the options are those of another world that plays this one. */
+/**
+ * Questions of the configured world; undefined where the files are gone, or the options are those of another world that
+ * plays this one.
+ */
 function questionsOf(options: EnvOptions): Questions | undefined {
   try {
     const { data, world, train }: Sources = readOptions(options);

@@ -97,8 +97,8 @@ export interface FormatWeights {
 
 /**
  * Search-R1's score of answer and form over a whole conversation.
- * @param options `minAnswers` is `min` of `extractAnswer`; `original` keeps two defects: an end-of-turn mark behind the answer
- *   makes the sequence invalid, and a golden answer given as one text is looked for letter by letter
+ * @param options `minAnswers` is `min` of `extractAnswer`; `original` keeps two defects: an end-of-turn mark behind the
+ *   answer makes the sequence invalid, and a golden answer given as one text is looked for letter by letter
  */
 export function formatScore(
   text: string,

@@ -198,7 +198,8 @@ export class WebSession implements Session {
       case 'GOTO_URL': {
         const url = this.#options.resolveAllowed(strip(action.url));
         if (url === undefined) return ERRORS.address;
-        // An answer that is no page (a download, for example) leaves everything as it is; a site that is down is a failure.
+        // An answer that is no page (a download, for example) leaves everything as it is; a site that is down is a
+        // failure.
         return this.#rescue(/net::ERR_ABORTED|Download is starting/, ERRORS.address, driver.goto(url));
       }
       case 'PAGE_FOCUS':

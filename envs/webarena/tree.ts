@@ -9,7 +9,10 @@
 import type { Fidelity } from './grammar.ts';
 import { repr, strip } from './python.ts';
 
-/** Dialect of the tree: `chromium` prints what today's Chromium does; `2023` what agents were trained on: no `url`, `img` for `image`. */
+/**
+ * Dialect of the tree: `chromium` prints what today's Chromium does; `2023` what agents were trained on: no `url`,
+ * `img` for `image`.
+ */
 export type Dialect = '2023' | 'chromium';
 
 /** Rectangle in CSS pixels. */

@@ -2,9 +2,9 @@
  * Text that the local policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
  * stands, words of the sites' own labels stay, everything else is `other`, `number`, `money`, … So nothing is learnt of a
  * world by heart. The prompt gives the objective, with `used` behind what was typed, chosen or followed already, the
- * page's title, what its fields hold and the last actions; each listed action shows what it acts on, where that stands, what
- * the objective calls the text that it gives (`as to`), and how often the same was done before. `named` is what bears a
- * word of the objective: a field the word that its text is called by, a link or button any but the commonest.
+ * page's title, what its fields hold and the last actions; each listed action shows what it acts on, where that stands,
+ * what the objective calls the text that it gives (`as to`), and how often the same was done before. `named` is what
+ * bears a word of the objective: a field the word that its text is called by, a link or button any but the commonest.
  *
  *     goal add q1 used to my wish list | at q1 store | holds quantity number | did type search q1 enter | did link q1
  *     candidates: press add to wish list named · link reviews number · type quantity q1 as add · stop

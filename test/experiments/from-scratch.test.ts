@@ -48,7 +48,7 @@ describe('the table of a list', () => {
   });
 
   it('leaves out who has not played it', () => {
-    expect(listSection({ ...list, horizon: 30 }, rows, table)).toContain('Nobody has played it yet.');
+    expect(listSection({ ...list, horizon: 30 }, rows, table)).toContain('Not played yet.');
   });
 
   it('weighs labels where the list says so, and counts what could not be played nowhere', () => {

@@ -181,10 +181,10 @@ describe('a cell', { timeout: 120_000 }, () => {
       { ...list, kind: 'greedy', episodes: 1 },
     ],
   };
-  const say = () => {};
+  const print = () => {};
 
   it('goes on from its checkpoint after an interruption, and is trained to its end once', async () => {
-    const options = { folder, points: 2, say };
+    const options = { folder, points: 2, print };
     const first = new AbortController();
     const began = setTimeout(() => first.abort(), 400);
     const broken = await playCell(cell, { ...options, interrupt: first.signal });
@@ -204,7 +204,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   });
 
   it('begins anew where the one broken off had another configuration', async () => {
-    const options = { folder, points: 2, say };
+    const options = { folder, points: 2, print };
     const first = new AbortController();
     const began = setTimeout(() => first.abort(), 400);
     const old = smallConfig({ stop: { envSteps: 100_000 }, tasks: { sampling: { type: 'epoch' } } });
@@ -219,7 +219,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   it('that was interrupted while it started is not trained to its end first', async () => {
     const long = smallConfig({ stop: { envSteps: 20_000 } });
     const broken = { ...cell, seed: 3, config: long };
-    expect(await playCell(broken, { folder, points: 2, say, interrupt: AbortSignal.abort() })).toBeUndefined();
+    expect(await playCell(broken, { folder, points: 2, print, interrupt: AbortSignal.abort() })).toBeUndefined();
     const [run] = readdirSync(folder).filter((name) => name.startsWith('textcraft-fixed-4-3'));
     const { finished } = JSON.parse(readFileSync(join(folder, run!, 'progress.json'), 'utf8')) as { finished: boolean };
     expect(finished).toBe(false);
@@ -233,7 +233,7 @@ describe('a cell', { timeout: 120_000 }, () => {
     /** Plays on until `due`, and interrupts. */
     const until = async (due: () => boolean) => {
       const stop = new AbortController();
-      const played = playCell(often, { folder, points: 4, say, interrupt: stop.signal });
+      const played = playCell(often, { folder, points: 4, print, interrupt: stop.signal });
       await vi.waitUntil(
         () => {
           try {
