@@ -133,7 +133,7 @@ describe('refilling a batch', () => {
     );
   });
 
-  it('counts as informative what nobody compares, and what has to be measured first', () => {
+  it('counts as informative groups that are not compared, and those that must be measured first', () => {
     const { estimator } = filtering;
     const bootstrap = { ...filtering, estimator: { ...estimator, truncation: 'bootstrap' } } as const;
     expect(isInformative(flat(0), filtering)).toBe(false);

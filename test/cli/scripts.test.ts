@@ -12,7 +12,7 @@ import { quickstartProgram } from '../../experiments/quickstart.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import { temporaryFolder } from '../support/small-run.ts';
-import { heard } from '../support/typed.ts';
+import { captureProgram } from '../support/typed.ts';
 
 const root = fileURLToPath(packageRoot);
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
@@ -24,7 +24,7 @@ const PROGRAMS: Readonly<Record<string, () => Command>> = {
   parity: parityProgram,
   experiment: experimentProgram,
 };
-const type = (script: string, args: readonly string[]) => heard(() => runProgram(PROGRAMS[script]!, args));
+const type = (script: string, args: readonly string[]) => captureProgram(() => runProgram(PROGRAMS[script]!, args));
 
 const MISTAKES: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['start', ['--sed', '2'], /unknown option '--sed'.*--seed/],
@@ -71,7 +71,7 @@ describe('a script of package.json', { timeout: 60_000 }, () => {
     }
   });
 
-  it.each(MISTAKES)('says in one line what is wrong: %s %j', async (script, args, message) => {
+  it.each(MISTAKES)('reports in one line what is wrong: %s %j', async (script, args, message) => {
     const { status, stdout, stderr } = await type(script, args);
     expect(stderr.trimEnd()).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);

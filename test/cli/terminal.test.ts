@@ -1,4 +1,7 @@
-/** Processes at a terminal and in pipes: what an environment says stays out of the answer, and every command gives back the shell. */
+/**
+ * Processes at a terminal and in pipes: what an environment prints stays out of the answer, and every command gives
+ * back the shell.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +25,7 @@ const tasks = { count: 2, labels: ['only'], label: () => 'only', split: (s) => [
 console.log('\\x1b[31mLOUD module');
 export function createEnv() {
   return {
-    id: 'loud', description: 'Says too much.', rewardRange: [0, 1], maxObservationChars: 100, tasks,
+    id: 'loud', description: 'Prints too much.', rewardRange: [0, 1], maxObservationChars: 100, tasks,
     open: () => ({
       first: { kind: 'first', observation: 'go' },
       step(text) {

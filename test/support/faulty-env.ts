@@ -16,7 +16,7 @@ interface State {
   stays: boolean;
 }
 
-function oddLists(how: string | undefined): readonly string[] | undefined {
+function invalidLists(how: string | undefined): readonly string[] | undefined {
   if (how === 'many') return Array.from({ length: 100_000 }, (_, i) => String(i));
   if (how === 'long') return ['x'.repeat(2_000_000)];
   if (how === 'much') return Array.from({ length: 1000 }, (_, i) => `${i} ${'x'.repeat(1000)}`);
@@ -53,19 +53,19 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
         }, 5);
         return never;
       case 'floating':
-        void Promise.reject(new Error('nobody awaits this'));
+        void Promise.reject(new Error('unawaited'));
         return never;
-      case 'odd': // nothing that could be made a text
+      case 'unprintable': // nothing that could be made a text
         throw Object.create(null);
-      case 'odd-message':
+      case 'unprintable-message':
         throw Object.defineProperty(new Error(), 'message', {
           get() {
             throw new Error('no message');
           },
         });
-      case 'odd-later':
+      case 'unprintable-later':
         return Promise.reject(Object.create(null));
-      case 'microtask': // runs in nobody's name
+      case 'microtask': // runs outside any call
         queueMicrotask(() => {
           throw new Error('thrown from a microtask');
         });
@@ -120,7 +120,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
             return Reflect.get(step, key);
           },
         });
-      case 'odd-prototype':
+      case 'unprintable-prototype':
         throw new Proxy(new Error(), {
           getPrototypeOf() {
             throw new Error('no prototype');
@@ -202,7 +202,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
       const session: Session = {
         first: { kind: 'first', observation: `task ${task.index}` },
         step: (action) => step(task, state, action),
-        actions: () => oddLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
+        actions: () => invalidLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
         close: () => (state.stays ? never : undefined),
       };
       return session;
