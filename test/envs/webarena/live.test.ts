@@ -106,7 +106,7 @@ function chromiumProcesses(): number | undefined {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const [, name, state, parent] = /\((.*)\) (\S) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))!;
-      if (state === 'Z') continue; // ended, and not yet asked for
+      if (state === 'Z') continue; // ended, and not yet reaped
       parents.set(Number(pid), Number(parent));
       names.set(Number(pid), name!);
     } catch {
@@ -171,7 +171,7 @@ describe.skipIf(missing)('the adapter', () => {
     return session.step(`click [${idOf(found.observation, 'link', product.name)}]`);
   }
 
-  it('lists the tasks it can play and says what is left out', () => {
+  it('lists the tasks it can play and reports what is left out', () => {
     expect(env.tasks.count).toBe(5);
     expect(env.description).toMatch(/: 5; left out 1 without a site's address and 1 that need a judge/);
     expect(env.replay).toBe('never');
