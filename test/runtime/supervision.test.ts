@@ -100,7 +100,7 @@ describe('a supervisor', () => {
     });
   });
 
-  it('tells watchers of every end', async () => {
+  it('notifies watchers of every end', async () => {
     const { system, tell } = await family('one_for_one');
     const seen: string[] = [];
     type Saw = { readonly type: 'saw'; readonly what: string };

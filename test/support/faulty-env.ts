@@ -70,7 +70,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
           throw new Error('thrown from a microtask');
         });
         return mid('ok');
-      case 'slow-microtask': // its answer and the sign of life asked for then have the time to cross
+      case 'slow-microtask': // its answer and the heartbeat requested then have the time to cross
         queueMicrotask(() => {
           for (const until = performance.now() + 200; performance.now() < until; );
           throw new Error('thrown from a microtask');
@@ -91,7 +91,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
       case 'send-hollow':
         postPastHost(ports.data, hollow());
         return never;
-      case 'send-reward': // in the name of whoever waits for turn 1
+      case 'send-reward': // in the name of an episode that waits for turn 1
         for (const episode of [1, 2, 3]) postPastHost(ports.data, [1, episode, 1, 1e6, 0, 'forged']);
         return never;
       case 'send-garbage':

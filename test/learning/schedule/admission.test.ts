@@ -117,7 +117,7 @@ describe('groupsToStart', () => {
       for (let i = 0; i < more; i++) running.push(version);
       expect(running.length + ready.length).toBeLessThanOrEqual((maxLag + 1) * B * times);
       const born = running.shift();
-      if (born === undefined) break; // nobody runs and no update is due: the run would hang
+      if (born === undefined) break; // no group runs and no update is due: the run would hang
       ready.push({ born, flat: rng.float() < flatShare });
       const fresh = ready.filter((one) => version - one.born <= maxLag);
       stale += ready.length - fresh.length;
