@@ -1,4 +1,4 @@
-/** Tables of what was learnt from scratch: one list of tasks, all who played it. Pure. */
+/** Tables of what was learnt from scratch: one list of tasks, every arm that played it. Pure. */
 import type { TaskTable } from '../src/core/task.ts';
 import { averageOverSeedsAndTasks } from '../src/learning/evaluation/over-seeds.ts';
 import { columns } from '../src/learning/evaluation/table.ts';

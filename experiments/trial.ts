@@ -104,7 +104,7 @@ export function readStudy(json: URL, config: RunConfig): Study {
   return { format: 2, config, trials: [] };
 }
 
-/** Present form of a kept configuration, options that it is older than at their defaults; undefined where it is none any more. */
+/** Present form of a kept configuration, newer options at their defaults; undefined where it is no longer valid. */
 function presentForm(config: RunConfig): RunConfig | undefined {
   try {
     return checkRunConfig(config, 'kept configuration');

@@ -226,7 +226,7 @@ export class Thing {
   readonly changes: Changes;
   #name: string;
   parent: Thing | null = null;
-  /** Replaced, never changed in place: who walks over it sees it as it was. */
+  /** Contents; the array is replaced, never changed in place, so an iteration over it sees it as it was. */
   contents: readonly Thing[] = NOTHING;
   portals: readonly Thing[] = NOTHING;
   /** Own names as of the last change, and of a portal the place they are seen from. */

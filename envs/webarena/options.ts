@@ -36,7 +36,7 @@ const CHOICES = {
 const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs', 'screenshots'];
 
 /**
- * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an option or a value that is none
+ * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an unknown option or value
  * of these
  */
 export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {

@@ -70,7 +70,7 @@ describe('dynamic sampling', () => {
     expect(filtered.map((one) => one.group)).toEqual([0, 2]);
   });
 
-  it('takes rounding for equality, and what is not finite for a signal', () => {
+  it('counts rounding as equality, and values that are not finite as a signal', () => {
     expect(hasSignal([0.1 + 0.2, 0.3])).toBe(false);
     expect(hasSignal([0, 1e-6])).toBe(true);
     expect(hasSignal([5])).toBe(false);

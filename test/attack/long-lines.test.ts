@@ -16,7 +16,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 const whole = process.env.LONGPLAY_LONG === '1';
 /** Bytes of a line: more than a string may hold; a gigabyte in the long form. */
 const LINE = whole ? 2 ** 30 : 5.4e8;
-/** Bytes of one that is too long by its bound alone. */
+/** Bytes of a file that is too long by its bound alone. */
 const BOUNDED = whole ? 2 ** 30 : 2 ** 28 + 1;
 
 /** A file with zeros between its beginning and its end, which take no place on the disk. */

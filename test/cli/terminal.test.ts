@@ -60,7 +60,7 @@ describe.each(['thread', 'process', 'inline'])("an environment's words (%s)", (i
 
 describe('a reader that goes away', () => {
   it.each([['envs'], ['doctor'], ['train', '--help']])(
-    'ends `longplay %s %s | head -1` without a word',
+    'ends `longplay %s %s | head -1` silently',
     async (...args) => {
       const child = spawn(process.execPath, [main, ...args.filter((arg) => arg !== undefined)]);
       child.stdout.destroy();

@@ -57,7 +57,7 @@ describe('cluster init', () => {
 });
 
 describe('credentials', () => {
-  it('come from a flag or the environment; a file that is none is named without a word of it', async () => {
+  it('come from a flag or the environment; an invalid file is named, its content never shown', async () => {
     const { seed } = await createUserKey();
     const path = join(folder, 'mine.creds');
     writeFileSync(path, encodeCredentials({ role: 'worker', seed }));
@@ -245,7 +245,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     expect(untried).toEqual([]);
   });
 
-  it('who has no key, a key of another cluster, another certificate or another run is refused in one line', async () => {
+  it('refuses a client without key, with a key of another cluster, another certificate or another run, in one line', async () => {
     const { url } = server;
     const refused = (more: object) => connectNats({ url, run: 'mine', ...more });
     await expect(refused({})).rejects.toThrow(/takes nobody without a key|shows a certificate of its own/);

@@ -112,7 +112,7 @@ describe('the page is true', () => {
     expect(ranges).toBeGreaterThan(60);
   });
 
-  it('in its words: each one is taken, another is refused by the name of its key', () => {
+  it('by its allowed values: each one is accepted, another is refused with the name of its key', () => {
     let enums = 0;
     for (const key of keys) {
       if (!/^`[^`]+`(, `[^`]+`)+$/.test(key.type)) continue;

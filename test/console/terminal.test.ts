@@ -122,7 +122,7 @@ describe('the writer', () => {
       expect(redact(long, {})).toBe(long);
     }
   });
-  it('goes on in silence when its reader has gone', async () => {
+  it('goes on silently when its reader has gone', async () => {
     const { writer: terminal, stream } = writer();
     const before = process.exitCode;
     stream.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));

@@ -9,7 +9,7 @@ it('a message of any length is kept in its first 4000 characters', () => {
   }
 });
 
-it('what cannot be made a text has a message all the same', () => {
+it('a thrown value that cannot be printed still has a message', () => {
   const unprintable = {
     toString() {
       throw new Error('no text');

@@ -47,7 +47,7 @@ describe('the table of a list', () => {
     expect(section).toContain('curve of five minutes, seed 1 (one sampled episode a task): 460k 50.0');
   });
 
-  it('leaves out who has not played it', () => {
+  it('marks a list that has not been played', () => {
     expect(listSection({ ...list, horizon: 30 }, rows, table)).toContain('Not played yet.');
   });
 

@@ -43,7 +43,7 @@ async function run(outcomes: readonly (RemoteError | 'ok')[], options = policy) 
 }
 
 describe('a request', () => {
-  it('is sent again when it may help, not otherwise, and not for ever', async () => {
+  it('is retried when it may help, not otherwise, and not for ever', async () => {
     expect(await run([status(503), 'ok'])).toMatchObject({ ended: 'answer' });
     const refused = await run([status(400), 'ok']);
     expect([refused.at.length, refused.ended]).toMatchObject([1, { status: 400 }]);

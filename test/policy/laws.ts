@@ -122,7 +122,7 @@ async function seats(
 /**
  * Plays episodes to their end or by `until` turns: again and again some that are idle send their turn, or the policy
  * makes a call.
- * @param order draws who sends and when; absent: everyone at once, before every call
+ * @param order draws which episodes send and when; absent: all at once, before every call
  */
 async function play(policy: Policy, table: Map<number, Seat>, order?: Rng, until = TURNS): Promise<void> {
   for (;;) {

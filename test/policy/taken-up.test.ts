@@ -201,7 +201,7 @@ describe.each(settings)('what the learner computes again of %s', (_, setting) =>
   });
 });
 
-it('a run that is given up is under way no more', async () => {
+it('a run that is given up is no longer under way', async () => {
   const policy = await policyOf({ decoder: 'tokens', masked: true });
   policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
   await policy.step();

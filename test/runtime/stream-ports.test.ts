@@ -85,7 +85,7 @@ describe('messages', () => {
   });
 });
 
-describe('what is no message', () => {
+describe('an invalid message', () => {
   it.each([
     ['longer than may be', frame(1, Buffer.alloc(0), 1001)],
     ['for no port', frame(3, serialize(1))],

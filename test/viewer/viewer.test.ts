@@ -120,7 +120,7 @@ describe('the server', () => {
     await server.close();
   });
 
-  it('names what is no run', () => {
+  it('names a folder that is no run', () => {
     expect(() => new RunSource(join(root, 'absent'), 0, noWorlds)).toThrow(/does not exist/);
     mkdirSync(join(root, 'empty'));
     expect(() => new RunSource(join(root, 'empty'), 0, noWorlds)).toThrow(/is no run/);

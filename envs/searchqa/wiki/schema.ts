@@ -327,7 +327,7 @@ export const RELATIONS: readonly Relation[] = rows.map(([name, of, to, statement
 
 const byName = new Map(RELATIONS.map((relation) => [relation.name, relation]));
 
-/** @throws {RangeError} for a relation that is none */
+/** Finds a relation by name. @throws {RangeError} for an unknown one */
 export function relation(name: string): Relation {
   const found = byName.get(name);
   if (!found) throw new RangeError(`no relation "${name}"`);

@@ -152,7 +152,7 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
     }
   });
 
-  it('end with a run that exits without a word, of threads too', () => {
+  it('end with a run that exits abruptly, of threads too', () => {
     const script = join(folder, 'exits.mjs');
     const pool = workerUrl(new URL('../../../actors/env/env-pool.ts', import.meta.url)).href;
     const url = workerUrl(curious.url).href;

@@ -15,7 +15,7 @@ const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 200;
 const HOSTS = 2;
 const NONE = new Int32Array(0);
 
-/** Faults of a pool or host: changes what a host receives, what it sends, or whom its beacon shows. */
+/** Faults of a pool or host: changes what a host receives, what it sends, or which episode its beacon shows. */
 interface Sabotage {
   readonly commands?: (commands: readonly EnvCommand[]) => readonly EnvCommand[];
   readonly events?: (events: readonly EnvEvent[]) => readonly EnvEvent[];

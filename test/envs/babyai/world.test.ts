@@ -266,7 +266,7 @@ describe('levels', () => {
     }
   });
 
-  it('come to an end where the original would draw for ever', () => {
+  it('end where the original would draw for ever', () => {
     expect(generate(35, 1741).mission).not.toBe('');
   });
 

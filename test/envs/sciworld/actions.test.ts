@@ -219,7 +219,7 @@ describe('eating', () => {
     expect([orange.parent, orange.deleted]).toEqual([null, false]);
   });
 
-  it('refuses what is no food', () => {
+  it('refuses things that are no food', () => {
     expect(simulator.step('eat agent')).toBe('The agent is not edible.');
     expect(simulator.step('consume agent')).toBe('The agent is not edible.');
   });
@@ -258,7 +258,7 @@ describe('moving', () => {
     );
   });
 
-  it('puts down even what is not held', () => {
+  it('puts down even things that are not held', () => {
     at('kitchen');
     simulator.step('move stopwatch to bowl');
     expect(simulator.step('put down stopwatch')).toBe('You move the stopwatch to the kitchen.');

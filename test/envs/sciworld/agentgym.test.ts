@@ -127,7 +127,7 @@ describe('mistakes', () => {
     expect(server.mistake!({ kind: 'other' } as never)).toBeUndefined();
   });
 
-  it('closing what is not there', () => {
+  it('closing a session that does not exist', () => {
     expect(route('/close').answer(true)).toBe(true);
     expect(() => route('/close').answer(false)).toThrow('no such environment');
   });

@@ -181,7 +181,7 @@ describe('simplifications', () => {
     expect(closed(one)).toEqual(['fridge']);
   });
 
-  it('teleportAction goes to any place through closed doors, takes time, and refuses what is no place', () => {
+  it('teleportAction goes to any place through closed doors, takes time, and refuses other things', () => {
     const one = simulator('boil', ['teleportAction']);
     const before = one.moves;
     expect(one.step('teleport to foundry')).toBe('You teleport to the foundry.');

@@ -135,7 +135,7 @@ describe('the list', () => {
     ).toHaveLength(1);
   });
 
-  it('gives up to be put down only what is held, and to be picked up only what is not', () => {
+  it('lists only held things to put down, and only others to pick up', () => {
     const simulator = kitchen();
     act(simulator, 'pick up soap');
     const list = simulator.valid();

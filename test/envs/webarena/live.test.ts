@@ -1,4 +1,4 @@
-/** The adapter, end to end: our own sites served over HTTP as if somebody else ran them, with configurations in WebArena's form. */
+/** The adapter, end to end: our own sites served over HTTP as foreign sites, with configurations in WebArena's form. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -59,7 +59,7 @@ function config(evaluation: object, task_id: number, more: object = {}) {
   };
 }
 
-/** One site of ours at an address of its own, its state shared by everybody, as foreign sites have it. */
+/** One site of ours at an address of its own, its state shared by all sessions, as foreign sites have it. */
 function serve(episode: Episode, base: string): Promise<Server> {
   const server = createServer((request, response) => {
     let body = '';

@@ -96,7 +96,7 @@ async function success(rule: Rule): Promise<{ all: number; bySite: ReadonlyMap<s
 }
 
 describe('a rule on the view’s fields, without learning', () => {
-  it('is at most five points better than a random player, who solves no site', { timeout: 600_000 }, async () => {
+  it('is at most five points better than a random player, which solves no site', { timeout: 600_000 }, async () => {
     const blind = await success(random);
     const rules = new Map<string, number>();
     for (const [name, rule] of Object.entries(RULES)) rules.set(name, (await success(rule)).all);

@@ -163,7 +163,7 @@ describe('groupsToStart', () => {
     expect(() => groupsToStart({ ...input, maxPerUpdate: 3 })).toThrow('maxPerUpdate');
   });
 
-  it('refuses what is no count', () => {
+  it('refuses values that are no count', () => {
     const input = { maxLag: 0, version: 0, groupsPerUpdate: 1, accepted: 0, running: 0 };
     expect(() => groupsToStart({ ...input, groupsPerUpdate: 0 })).toThrow('groupsPerUpdate');
     expect(() => groupsToStart({ ...input, running: -1 })).toThrow('running');

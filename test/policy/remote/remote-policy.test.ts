@@ -73,7 +73,7 @@ const traces = () => tracePaths(join(dir, 'run', 'traces')).flatMap((path) => re
 const faults: readonly Fault[] = ['slow', 'reset', '429', '500', 'not-json', 'half', 'silence'];
 
 describe('a server that misbehaves', () => {
-  it.each(faults)('%s: every episode is finished all the same', async (fault) => {
+  it.each(faults)('%s: every episode is finished', async (fault) => {
     // Every third request goes wrong; two in a row never do.
     server = await misbehavingServer(model, (n, { path }) => (path !== '/v1/models' && n % 3 === 1 ? fault : 'ok'));
     // Slow is not silent: an attempt's limit leaves a busy machine time for it.
