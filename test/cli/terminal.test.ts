@@ -59,19 +59,16 @@ describe.each(['thread', 'process', 'inline'])("an environment's words (%s)", (i
 });
 
 describe('a reader that goes away', () => {
-  it.each([['envs'], ['doctor'], ['train', '--help']])(
-    'ends `longplay %s %s | head -1` silently',
-    async (...args) => {
-      const child = spawn(process.execPath, [main, ...args.filter((arg) => arg !== undefined)]);
-      child.stdout.destroy();
-      let stderr = '';
-      child.stderr.on('data', (chunk) => {
-        stderr += chunk;
-      });
-      expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
-      expect(stderr).toBe('');
-    },
-  );
+  it.each([['envs'], ['doctor'], ['train', '--help']])('ends `longplay %s %s | head -1` silently', async (...args) => {
+    const child = spawn(process.execPath, [main, ...args.filter((arg) => arg !== undefined)]);
+    child.stdout.destroy();
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
+    expect(stderr).toBe('');
+  });
 });
 
 const python = spawnSync('python3', ['-c', 'import pty']).status === 0;

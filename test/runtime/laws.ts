@@ -89,7 +89,7 @@ export function placementLaws(placement: Placement): void {
       });
     });
 
-    it('names asker and target when an ask is not answered in time', async () => {
+    it('names the chain of waiting actors when an ask is not answered in time', async () => {
       const { counter, system } = make();
       const a = await counter('a');
       const b = await counter('b');

@@ -101,7 +101,7 @@ describe('an invalid message', () => {
     expect(ends).toEqual([true]);
   });
 
-  it('is not an orderly end of the other side', async () => {
+  it('differs from an orderly end of the other side', async () => {
     const { ends, feed } = end();
     feed.end();
     await settled();

@@ -27,7 +27,7 @@ export interface BrokerFaults {
   readonly lostAnswer: number;
   /** Milliseconds that a call takes at most, either way. */
   readonly delayMs: number;
-  /** Fault: delivers a leased ticket to another worker too. */
+  /** Leased ticket is delivered to another worker too. */
   readonly duplicate: number;
   /** Results taken together come in another order. */
   readonly reorder: number;

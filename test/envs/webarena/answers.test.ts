@@ -1,4 +1,6 @@
-/** Typed answers of the tasks on our own sites: the notations each type is accepted in, and texts that are no answer. */
+/**
+ * Typed answers of the tasks on our own sites: the notations each type is accepted in, and texts that are no answer.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Answer, accepts, acceptsOriginal, answerText } from '../../../envs/webarena/answers.ts';
