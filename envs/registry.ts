@@ -1,4 +1,4 @@
-/** The worlds this package ships: id → where its module lies. Modules are loaded only when asked for. */
+/** Worlds that this package ships: id → URL of its module. A module is loaded on first use. */
 export const registry: Readonly<Record<string, URL>> = {
   textcraft: new URL('./textcraft/index.js', import.meta.url),
   babyai: new URL('./babyai/index.js', import.meta.url),

@@ -87,17 +87,17 @@ export interface CellOptions {
   readonly points: number;
   /** Ends the cell with a checkpoint, to go on from another time. */
   readonly interrupt: AbortSignal;
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
 }
 
 /**
- * Hash of what a configuration file says, but for seed and horizon: those differ between the cells of a world.
+ * Hash of a configuration file without its seed and horizon: those differ between the cells of a world.
  * @param overrides further `key=value` that the cells have in common
  */
 export function commonHash(text: string, overrides: readonly string[] = []): string {
   const { seed: _seed, horizon: _horizon, ...common } = parse(text) as Record<string, unknown>;
-  const said = overrides.length === 0 ? [common] : [common, overrides];
-  return createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 12);
+  const hashed = overrides.length === 0 ? [common] : [common, overrides];
+  return createHash('sha256').update(JSON.stringify(hashed)).digest('hex').slice(0, 12);
 }
 
 /** Key of a row: the name of its cell, the hash of its configuration, and the view, under another of which it would be another outcome. */
@@ -214,7 +214,7 @@ async function randomly(cell: Cell, folder: string): Promise<Evaluated[]> {
   }
 }
 
-/** The planner's one episode of each task that is asked for, at each horizon. */
+/** Lists the planner's one episode of each requested task, at each horizon. */
 async function listPlanned({ config, evaluations }: Cell, { world, env }: FoundWorld): Promise<Evaluated[]> {
   const oracle = world.createOracle?.(config.env.options);
   if (!oracle) throw new UserError('BAD_ARGUMENT', `${env.id} has no planner`);
@@ -262,7 +262,7 @@ export interface Session {
 
 /**
  * Plays missing cells one after the other and appends their rows, until all are there, the budget is spent or a signal
- * comes. Where none is missing it says so, and how to repeat one.
+ * comes. Where none is missing it prints so, and how to repeat one.
  */
 export async function playCells(session: Session): Promise<void> {
   const { missing, path, folder, points, cells = Number.POSITIVE_INFINITY, minutes, onRow } = session;
@@ -280,7 +280,7 @@ export async function playCells(session: Session): Promise<void> {
       if (signal.aborted) break;
       const row = cell.player
         ? await playBaseline(cell, cell.player, folder)
-        : await playCell(cell, { folder, points, interrupt: signal, say: print });
+        : await playCell(cell, { folder, points, interrupt: signal, print });
       if (!row) {
         process.stdout.write(`${cellName(cell)}: broken off; the same command goes on with it\n`);
         break;
@@ -327,7 +327,7 @@ function readProgress(dir: string): Progress {
 }
 
 /** Trains to the end or to an interruption; a checkpoint and a mark at each point of the curve. */
-async function trainCell(config: RunConfig, dir: string, { points, interrupt, say }: CellOptions): Promise<Progress> {
+async function trainCell(config: RunConfig, dir: string, { points, interrupt, print }: CellOptions): Promise<Progress> {
   const total = config.stop.envSteps ?? Number.POSITIVE_INFINITY;
   let progress = readProgress(dir);
   if (progress.finished) return progress;
@@ -339,7 +339,7 @@ async function trainCell(config: RunConfig, dir: string, { points, interrupt, sa
     mode: 'async',
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
-    onNotice: say,
+    onNotice: print,
     ...(checkpoint ? { checkpoint } : {}),
   });
   /** Writes a checkpoint and what belongs to it. */
@@ -397,8 +397,8 @@ async function evaluate(
   try {
     const evaluated: Evaluated[] = [];
     for (const { set, horizon, kind, episodes } of evaluations) {
-      const asked = { ...config, evaluation: { ...config.evaluation, tasks: [...tasksOf(run.env, set)] } };
-      const plan = evaluationPlan(run.env, asked, horizon, kind === 'greedy' ? 'greedy' : 'sampled');
+      const requested = { ...config, evaluation: { ...config.evaluation, tasks: [...tasksOf(run.env, set)] } };
+      const plan = evaluationPlan(run.env, requested, horizon, kind === 'greedy' ? 'greedy' : 'sampled');
       const { results } = await run.evaluate({ ...plan, name: `${set} ${plan.name}`, episodes });
       const wins = results.map(({ successes }) =>
         successes.length === episodes ? successes.filter(Boolean).length : null,

@@ -1,4 +1,4 @@
-/** Tables of what was learnt from scratch: one list of tasks, all who played it. Pure. */
+/** Tables of what was learnt from scratch: one list of tasks, every arm that played it. Pure. */
 import type { TaskTable } from '../src/core/task.ts';
 import { averageOverSeedsAndTasks } from '../src/learning/evaluation/over-seeds.ts';
 import { columns } from '../src/learning/evaluation/table.ts';
@@ -13,7 +13,7 @@ export interface List {
   readonly title: string;
   /** Sentence under the table. */
   readonly note: string;
-  /** Rows of the paper: name, all, and by label as far as it says. */
+  /** Rows of the paper: name, all, and by label where it has them. */
   readonly paper: readonly (readonly string[])[];
   /** Weight of each label in `all`; by its number of tasks where absent. */
   readonly weights?: Readonly<Record<string, number>>;
@@ -24,7 +24,7 @@ const percent = (share: number) => (Number.isFinite(share) ? (100 * share).toFix
 /** Section of the page for one list. */
 export function listSection(list: List, rows: readonly CellRow[], table: TaskTable): string {
   const played = rows.filter((row) => ratesOn(row, list, ['sampled', 'planner']) !== undefined);
-  if (played.length === 0) return `## ${list.title}\n\nNobody has played it yet.`;
+  if (played.length === 0) return `## ${list.title}\n\nNot played yet.`;
   const tasks = ratesOn(played[0]!, list, ['sampled', 'planner'])!.tasks;
   const labels = table.labels.filter((label) => tasks.some((index) => table.label(index) === label));
   const isSeen = (index: number) => table.isSeen?.(index) ?? false;
@@ -73,8 +73,8 @@ export function listSection(list: List, rows: readonly CellRow[], table: TaskTab
 function curveLine({ arm, seed, curve }: CellRow, { set, horizon }: List): string[] {
   const own = curve.filter(({ evaluated }) => evaluated.set === set && evaluated.horizon === horizon);
   if (own.length === 0) return [];
-  const said = own.map(({ envSteps, evaluated }) => `${Math.round(envSteps / 1000)}k ${percent(rateOf(evaluated))}`);
-  return [`curve of ${arm}, seed ${seed} (one sampled episode a task): ${said.join(' · ')}`];
+  const points = own.map(({ envSteps, evaluated }) => `${Math.round(envSteps / 1000)}k ${percent(rateOf(evaluated))}`);
+  return [`curve of ${arm}, seed ${seed} (one sampled episode a task): ${points.join(' · ')}`];
 }
 
 /** Mean of an arm's seeds with its interval over seeds and tasks. */

@@ -12,7 +12,7 @@
  *             depth 4 ≥ 1 of 3;
  *             BabyAI on fresh levels in five minutes: the paper's 90 ≥ 93 %, the 360 ≥ 87 %; in an hour the 90 ≥ 97 %, the 360 some 88.
  * Wall-clock  Budgets are environment steps: some five minutes a seed of the short arms on two idle cores, a quarter of an hour or less
- *             than an hour of the long ones, as their names say.
+ *             than an hour of the long ones; their names show which.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ interface StudiedWorld {
   readonly title: string;
   /** Paragraphs on what it trains on, and how long that takes. */
   readonly conditions: readonly string[];
-  /** Success that was asked for before the study. */
+  /** Success that was set as the aim before the study. */
   readonly bars: string;
   /** Comparability with the paper. */
   readonly comparable: string;
@@ -233,8 +233,8 @@ export async function fromScratch({ world: id, cells, minutes }: FromScratchOpti
   const world = WORLDS[id]!;
   const path = fileURLToPath(new URL(`experiments/results/${id}.jsonl`, packageRoot));
   const onRow = (row: CellRow) => {
-    const said = row.final.map((one) => `${one.set} h${one.horizon} ${one.kind} ${(100 * rateOf(one)).toFixed(1)}`);
-    process.stdout.write(`${cellName(row)}: ${said.join(' · ')}\n`);
+    const rates = row.final.map((one) => `${one.set} h${one.horizon} ${one.kind} ${(100 * rateOf(one)).toFixed(1)}`);
+    process.stdout.write(`${cellName(row)}: ${rates.join(' · ')}\n`);
   };
   const missing = missingCells(world, readRows(path));
   await playCells({ missing, path, folder: join('runs', `${id}-study`), points: 4, cells, minutes, onRow });

@@ -13,7 +13,7 @@ export interface StudiedWorld {
   readonly title: string;
   /** Arms in the order of the table; the first two are the fixed ones. */
   readonly arms: readonly string[];
-  /** Pairs whose difference is asked for: first minus second. */
+  /** Pairs whose difference is reported: first minus second. */
   readonly pairs: readonly (readonly [arm: string, other: string])[];
   /** The paper's figure, and what is not comparable about it. */
   readonly paper: string;
@@ -228,18 +228,18 @@ function byLabel(
   ]);
 }
 
-/** The findings in words: which differences are told apart from none. */
+/** The findings in words: which differences are distinguishable from zero. */
 function verdict({ pairs }: StudiedWorld, cells: readonly CellRow[]): string {
-  const said = pairs.map((pair) => {
+  const lines = pairs.map((pair) => {
     const found = difference(cells, pair, (row) => finalRate(row, 'sampled'));
     const [one, other] = pair;
-    if (!found) return `${one} against ${other}: fewer than two seeds have both, nothing can be said yet.`;
+    if (!found) return `${one} against ${other}: fewer than two seeds have both, there is no result yet.`;
     const apart = found.low > 0 ? 'better' : found.high < 0 ? 'worse' : undefined;
     const seeds = `${found.n} seeds`;
     if (apart) return `${one} is ${apart} than ${other} by ${points(found)} points at equal steps (${seeds}).`;
-    return `${one} and ${other} are not told apart at equal steps: ${points(found)} points (${seeds}).`;
+    return `${one} and ${other} are not distinguishable at equal steps: ${points(found)} points (${seeds}).`;
   });
-  return said.map((line) => `- ${line}`).join('\n');
+  return lines.map((line) => `- ${line}`).join('\n');
 }
 
 /** IQM over seeds of each point of the curves, with the range of a percentile bootstrap as band. */

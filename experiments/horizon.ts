@@ -7,8 +7,8 @@
  *             appended to: commit it, and the study goes on from there in any clone. An unfinished cell goes on from its
  *             checkpoint in runs/horizon.
  * Prints      Each cell as it ends; and writes experiments/results/horizon.md and its plots anew from all rows.
- * Expected    ScalingInter above fixed short by some 4 points in TextCraft and 3 in BabyAI; not told apart from fixed long
- *             in TextCraft, 2 points below it in BabyAI; no collapse.
+ * Expected    ScalingInter above fixed short by some 4 points in TextCraft and 3 in BabyAI; not significantly different
+ *             from fixed long in TextCraft, 2 points below it in BabyAI; no collapse.
  * Wall-clock  On two cores some four to ten minutes a TextCraft cell, seven to eighteen a BabyAI cell, by machine and by
  *             what runs beside it; budgets are in steps, so that changes no result.
  */

@@ -9,7 +9,7 @@
  *
  * Prints held-out success at depth 1 of the random weights, after the fine-tuning and after the learning, the paired
  * difference of the last two by goal, and, as it learns, how many groups carried a signal: a group whose members all
- * scored the same teaches nothing. Some five minutes of processor time. A tiny model says nothing about real ones.
+ * scored the same teaches nothing. Some five minutes of processor time. A tiny model shows nothing about real ones.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -79,19 +79,23 @@ export function computePairedGain(before: Success, after: Success): Estimated {
 export async function studyTiny(
   dir: string,
   study: TinyStudy,
-  say: (line: string) => void = () => {},
+  print: (line: string) => void = () => {},
 ): Promise<{ readonly untrained: Success; readonly tuned: Success; readonly learnt: Success }> {
   const { seed } = study;
   const demonstrations = recordPlanned(study);
   const text = demonstrations.flatMap(({ turns }) => turns.flatMap(({ observation, action }) => [observation, action]));
   // The instructions too, which every prompt begins with: in bytes they would be most of it.
-  const told = [instructions(prompt, FORMATS.action), ACKNOWLEDGEMENT, 'user\n', 'assistant\n'];
+  const prompts = [instructions(prompt, FORMATS.action), ACKNOWLEDGEMENT, 'user\n', 'assistant\n'];
   const folder = join(dir, 'model');
-  writeTinyChatModel(folder, { text: [...text, ...Array.from({ length: 30 }, () => told).flat()], merges: 700, seed });
+  writeTinyChatModel(folder, {
+    text: [...text, ...Array.from({ length: 30 }, () => prompts).flat()],
+    merges: 700,
+    seed,
+  });
 
   const tuning = configOf(study, folder, { full: true }, { learningRate: study.tuningRate }, study.updates);
   const untrained = await listHeldOut(tuning, join(dir, 'untrained'), study);
-  say(`random weights: ${formatFigure(untrained)}`);
+  print(`random weights: ${formatFigure(untrained)}`);
   const tunedRun = join(dir, 'tuned');
   createRunFolder(tunedRun, tuning);
   const request = {
@@ -103,7 +107,7 @@ export async function studyTiny(
     epochs: study.epochs,
     batch: 16,
   };
-  await superviseRun(request, ({ nll }) => say(`fine-tuning: ${nll.toFixed(3)} nats a token`));
+  await superviseRun(request, ({ nll }) => print(`fine-tuning: ${nll.toFixed(3)} nats a token`));
   const tunedFolder = join(dir, 'tuned-model');
   exportPolicy(tunedRun, tuning, 'hf', tunedFolder);
 
@@ -115,7 +119,7 @@ export async function studyTiny(
     study.updates,
   );
   const tuned = await listHeldOut(learning, join(dir, 'before'), study);
-  say(`fine-tuned: ${formatFigure(tuned)}`);
+  print(`fine-tuned: ${formatFigure(tuned)}`);
   const learntRun = join(dir, 'learnt');
   createRunFolder(learntRun, learning);
   const metrics$ = new Subject<MetricsRow>();
@@ -125,7 +129,7 @@ export async function studyTiny(
     if (Number(update) % 10 !== 0) return;
     const share = (x: unknown) => `${(100 * Number(x)).toFixed(0)} %`;
     const words = `training episodes ${share(success)}, entropy ${Number(entropy).toFixed(3)} nats a token`;
-    say(`update ${update}: ${words}, groups with a signal ${share(signal / Number(update))} so far`);
+    print(`update ${update}: ${words}, groups with a signal ${share(signal / Number(update))} so far`);
   });
   const run = await startRun({
     config: learning,
@@ -143,18 +147,18 @@ export async function studyTiny(
     await run.stop();
   }
   const learnt = await listHeldOut(learning, join(dir, 'after'), study, learntRun);
-  say(`learnt: ${formatFigure(learnt)}`);
+  print(`learnt: ${formatFigure(learnt)}`);
   const { value, low, high } = computePairedGain(tuned, learnt);
   const points = (x: number) => `${x > 0 ? '+' : ''}${(100 * x).toFixed(1)}`;
-  say(`learnt over fine-tuned, paired by goal: ${points(value)} points (${points(low)} to ${points(high)})`);
+  print(`learnt over fine-tuned, paired by goal: ${points(value)} points (${points(low)} to ${points(high)})`);
   return { untrained, tuned, learnt };
 }
 
 /** The planner's episodes of the training tasks. */
-function recordPlanned({ copies, planned: most }: TinyStudy): Demonstration[] {
+function recordPlanned({ copies, planned }: TinyStudy): Demonstration[] {
   const env = createEnv();
   const indices = env.tasks.split('train').filter((index) => env.tasks.label(index) === LABEL);
-  return indices.slice(0, most).flatMap((index) =>
+  return indices.slice(0, planned).flatMap((index) =>
     Array.from({ length: copies }, (_, seed): Demonstration => {
       const session = env.open({ env: 'textcraft', index, seed });
       const oracle = createOracle()({ env: 'textcraft', index, seed });
@@ -225,7 +229,7 @@ function configOf(
 async function listHeldOut(
   config: RunConfig,
   dir: string,
-  { tasks: most, episodes, horizon }: TinyStudy,
+  { tasks: max, episodes, horizon }: TinyStudy,
   learning?: string,
 ): Promise<Success> {
   const checkpoint = learning === undefined ? undefined : loadNewest(join(learning, 'checkpoints'));
@@ -242,7 +246,7 @@ async function listHeldOut(
     const indices = tasks.split('test').filter((index) => tasks.label(index) === LABEL);
     const { results } = await run.evaluate({
       name: 'held-out',
-      tasks: indices.slice(0, most).map((index) => ({ env: 'textcraft', index, seed: tasks.evalSeed })),
+      tasks: indices.slice(0, max).map((index) => ({ env: 'textcraft', index, seed: tasks.evalSeed })),
       episodes,
       horizon,
       temperature: 1,

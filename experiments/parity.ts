@@ -38,7 +38,7 @@ export function parityProgram(): Command {
  * Re-plays recordings.
  * @param name of a world, or `llm`
  * @returns the number of differences
- * @throws {UserError} for a world without a re-player, and for what is no recording
+ * @throws {UserError} for a world without a re-player, and for a file that is no recording
  */
 export async function parity(name: string, paths: readonly string[], print: (line: string) => void): Promise<number> {
   const { replay, files } = await replayer(name, paths);

@@ -125,8 +125,8 @@ function page(
 It is played with \`failure: forfeits\`: a return is the final score, with failures as 0. (b) was trained so; (a) keeps what it earned before a failure.
 Success is a score of 100. Means have 95 % intervals over seeds and tasks (over tasks for random play and for single seeds).
 
-**What the policy reads.** The view parses. It reads a task's description by the templates that word it, and tells the task's things by their part (\`target\`, \`box above\`, \`place\`).
-It says beside an answer box whether the last temperature read lay above the limit. Stages list forms, and whole actions on the things that the description names.
+**What the policy reads.** The view parses. It reads a task's description by the templates that word it, and names the task's things by their part (\`target\`, \`box above\`, \`place\`).
+Beside an answer box it shows whether the last temperature read lay above the limit. Stages list forms, and whole actions on the things that the description names.
 
 **Bars.** (a) Lifespan, Find and Test-Conductivity above random; (b) DRRN's mean score of 17 %.
 

@@ -32,7 +32,7 @@ export interface Trial extends Played {
   readonly updates: number;
   readonly envSteps: number;
   readonly minutes: number;
-  /** Processor seconds of all threads while training: on a busy machine minutes say little. */
+  /** Processor seconds of all threads while training: on a busy machine minutes mean little. */
   readonly cpuSeconds: number;
 }
 
@@ -104,7 +104,7 @@ export function readStudy(json: URL, config: RunConfig): Study {
   return { format: 2, config, trials: [] };
 }
 
-/** Present form of a kept configuration, options that it is older than at their defaults; undefined where it is none any more. */
+/** Present form of a kept configuration, newer options at their defaults; undefined where it is no longer valid. */
 function presentForm(config: RunConfig): RunConfig | undefined {
   try {
     return checkRunConfig(config, 'kept configuration');
@@ -208,7 +208,7 @@ function average(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Four digits: a committed file need hold no more. */
+/** Rounds to four digits, enough for a committed file. */
 function roundFigures(value: number): number {
   return Math.round(1e4 * value) / 1e4;
 }

@@ -45,8 +45,8 @@ export const agentgym: AgentGymDialect = {
             return { observation: 'Environment not initialized', reward: 0, score: 0, done: false, deleted: false };
           }
           const goal = first.slice(0, first.indexOf('\n') + 1);
-          const asked = observation === first ? observation : goal + observation;
-          return { observation: asked, reward, score, done, deleted: false };
+          const repeated = observation === first ? observation : goal + observation;
+          return { observation: repeated, reward, score, done, deleted: false };
         },
       },
       { path: '/render', does: 'render' },

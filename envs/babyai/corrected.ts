@@ -102,8 +102,8 @@ export class CorrectedText {
     return describe(this.#scene, this.world.codes[this.world.carrying]!);
   }
 
-  #observation(said: string): string {
-    return `${text.goal(this.world.mission)}\n${said}${text.available(this.available())}`;
+  #observation(outcome: string): string {
+    return `${text.goal(this.world.mission)}\n${outcome}${text.available(this.available())}`;
   }
 
   /** Refusal: the reason why an action, understood or not, cannot be carried out now. */

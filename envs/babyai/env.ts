@@ -48,8 +48,8 @@ export function createEnv(options: EnvOptions = {}): Env {
     id: 'babyai',
     description: 'Instructions in a grid of rooms: go to, pick up, open and put next to what the words mean.',
     tasks,
-    // The original pays for a late success what its formula says, below zero long after the step limit: −1000 would
-    // take 17,000 low-level steps in the smallest level.
+    // The original's formula pays a late success less than zero long after the step limit: −1000 would take 17,000
+    // low-level steps in the smallest level.
     rewardRange: fidelity === 'original' ? [-1000, 1] : [0, 1],
     maxObservationChars: 16_384,
     open({ index }) {

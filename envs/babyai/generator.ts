@@ -8,7 +8,7 @@ import type { Pcg64 } from './pcg64.ts';
 import { type Instruction, isSequence, type Open, type Pickup, PutNext } from './verifier.ts';
 import { FIRST_OBJECT, World } from './world.ts';
 
-/** Thrown while drawing a level that must be drawn again; caught by `generate`. No Error: its stack would cost more. */
+/** Signal that a level must be drawn again; `generate` catches it. No Error: its stack would cost more. */
 export class Rejected {
   readonly reason: string;
   constructor(reason: string) {

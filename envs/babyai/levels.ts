@@ -634,7 +634,10 @@ function reset(level: Level, seed: number, memory: Memory): World {
   }
 }
 
-/** Ends the drawing: the mission in words, the verifier's objects, the step limit, a full hand where asked for. */
+/**
+ * Ends the drawing: the mission in words, the verifier's objects, the step limit, a full hand where the level needs
+ * one.
+ */
 function begin(world: World, level: Level, instruction: Instruction): World {
   world.instruction = instruction;
   world.mission = instruction.words(world);

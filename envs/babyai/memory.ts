@@ -1,12 +1,12 @@
 /**
- * Memory of an episode for the view: the things that were in sight, where they are as far as turns and steps forward
- * tell, and how often each action was taken. Made of actions and observations alone; it searches no map and says nothing
- * of what to do.
+ * Memory of an episode for the view: the things that were in sight, their places as far as turns and steps forward show
+ * them, and how often each action was taken. Its sources are actions and observations alone. It searches no map and
+ * suggests no action.
  */
 import type { SeenTurn, Track } from '../../src/core/view.ts';
 import { parse } from './grammar.ts';
 
-/** Thing that an observation tells of. */
+/** Thing that an observation mentions. */
 export interface SeenThing {
   /** `red ball`, `blue closed door` */
   readonly name: string;
@@ -23,9 +23,9 @@ interface Place {
 
 /** Thing that was in sight. */
 export interface Remembered {
-  /** Last name: a door's says whether it was open. */
+  /** Last name: a door's includes whether it was open. */
   readonly name: string;
-  /** Place from where the agent is now; unknown once a macro action has moved it by an untold way. */
+  /** Place from where the agent is now; unknown once a macro action has moved it by a way that is not shown. */
   readonly place: Place | undefined;
   /** Turns since it was in sight, refused ones left out. */
   readonly age: number;
@@ -52,7 +52,7 @@ export function listRemembered({ things }: Memory): Remembered[] {
   return [...things.values()].filter(({ age }) => age > 0);
 }
 
-/** True when an observation says what is in sight; refusals and lists do not. */
+/** True when an observation describes what is in sight; refusals and lists do not. */
 export function describes(observation: string): boolean {
   return observation.includes('The room has walls around you.');
 }
@@ -60,7 +60,7 @@ export function describes(observation: string): boolean {
 const THING =
   /There is a ([a-z ]+?) (\d+) (?:right in front of you (-?\d+) steps away|(-?\d+) steps in front of you and (\d+) steps to your (right|left))\./g;
 
-/** Things that an observation tells of, nearest first. */
+/** Things that an observation mentions, nearest first. */
 export function thingsIn(observation: string): SeenThing[] {
   return Array.from(observation.matchAll(THING), (match) => {
     const [, name, number, straight, front, aside, side] = match as unknown as (string | undefined)[];

@@ -4,8 +4,8 @@
  *
  * It claims every level. What it cannot solve cannot be solved: in GoToImpUnlock (7) and Unlock (24) the only key may
  * lie behind its own door. Under `fidelity: 'original'` it also gives up where that text world lacks the action
- * (opening boxes, closing doors), where Minigrid's verifier never says success (ordered strict doors, level 16), and
- * where the original takes a success for none because it came late.
+ * (opening boxes, closing doors), where Minigrid's verifier never reports success (ordered strict doors, level 16), and
+ * where the original counts a success as none because it came late.
  */
 import type { EnvOptions, Oracle } from '../../src/core/env.ts';
 import { CorrectedText } from './corrected.ts';
@@ -85,7 +85,7 @@ function translate(game: TextGame, twin: World, low: readonly number[], useMacro
   });
   poses.push(pose(twin));
 
-  const said: string[] = [];
+  const actions: string[] = [];
   for (let k = 0; k < low.length && !game.world.terminated; ) {
     let best: string | undefined;
     let consumed = 0;
@@ -104,10 +104,10 @@ function translate(game: TextGame, twin: World, low: readonly number[], useMacro
     }
     if (best === undefined || !available.includes(best)) return undefined;
     game.step(best);
-    said.push(best);
+    actions.push(best);
     k += consumed;
   }
-  return said;
+  return actions;
 }
 
 /**

@@ -48,7 +48,7 @@ export class OriginalText {
     this.payload = { observation: this.observe(), reward: 0, score: 0, done: false };
   }
 
-  /** Observation as the server repeats it when asked again: the goal, the last answer and the list. */
+  /** Observation as the server repeats it on request: the goal, the last answer and the list. */
   observe(): string {
     return `${text.goal(this.goal)}\n${this.#state}${this.#list()}`;
   }
@@ -104,9 +104,9 @@ export class OriginalText {
     this.#scene = readScene(world, this.#image);
     this.#macros = originalMacros(this.#scene, world);
     this.#reward = world.reward;
-    const said = describe(this.#scene, world.codes[world.carrying]!);
-    // A late success (reward ≤ ½) and a failure are told as completion, and the episode goes on.
-    return world.terminated ? [said + text.completed, world.reward > 0.5] : [said, false];
+    const description = describe(this.#scene, world.codes[world.carrying]!);
+    // A late success (reward ≤ ½) and a failure are reported as completion, and the episode goes on.
+    return world.terminated ? [description + text.completed, world.reward > 0.5] : [description, false];
   }
 
   #refusal(action: string): string {

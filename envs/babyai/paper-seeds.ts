@@ -1,6 +1,6 @@
 /**
  * Level seeds in the paper's lists (AgentGym-RL-Data-ID): 50 of each of its 18 levels, ascending, as runs of first and
- * last; the first 45 of a level are for training, the last 5 for testing. The gaps are levels that nobody had solved.
+ * last; the first 45 of a level are for training, the last 5 for testing. The gaps are levels that had not been solved.
  */
 export const PAPER_SEEDS: Readonly<Record<number, string>> = {
   1: '0-23 25-49 51',

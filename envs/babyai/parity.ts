@@ -1,7 +1,7 @@
 /**
  * Parity of BabyAI: replays recorded episodes and compares everything they recorded, `npm run parity -- babyai
- * <file>...`. Four kinds of file are told apart by their lines: raw Minigrid episodes, AgentGym text episodes, layouts
- * and HTTP exchanges.
+ * <file>...`. Four kinds of file are distinguished by their lines: raw Minigrid episodes, AgentGym text episodes,
+ * layouts and HTTP exchanges.
  */
 import { crc32 } from 'node:zlib';
 import type { Difference, Parity } from '../../src/core/parity.ts';

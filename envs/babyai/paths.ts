@@ -6,7 +6,7 @@
  * queued several times and the last one to queue it becomes its parent, while the first decides when it is taken.
  * Every action flips the parity of x + y + direction, so all queuing of a state happens while the level before it
  * is worked off; hence two orders of each level suffice and no state need be kept twice: `first` (by first
- * occurrence) says which target state is met first, `last` (by last occurrence) says which parent stands. Obstacles
+ * occurrence) gives the target state that is met first, `last` (by last occurrence) the parent that stands. Obstacles
  * are the same for all targets and a state's parent is fixed once it was taken, so one search serves them all.
  */
 import { DX, DY, FORWARD, LEFT, RIGHT } from './grid.ts';
@@ -59,7 +59,7 @@ export interface Paths {
  * Searches from where the agent stands, until both ways to every target are known or all is searched.
  *
  * @param throughDoors whether closed and locked doors are walked through in mind, as the original does
- * @param targets things asked about; by default all in the scene
+ * @param targets things to find paths to; by default all in the scene
  */
 export function searchPaths(
   scene: Scene,

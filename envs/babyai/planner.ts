@@ -40,7 +40,7 @@ export interface Preferences {
   readonly clearFirst?: boolean;
 }
 
-/** Tried in this order. */
+/** Preferences of the attempts, in order. */
 const ATTEMPTS: readonly Omit<Preferences, 'opensBoxes'>[] = [
   { moveCost: 8, secondFirst: false, jitter: 0, doorCost: 20 },
   { moveCost: 8, secondFirst: true, jitter: 0, doorCost: 20 },
@@ -71,7 +71,7 @@ class Over {}
 export function plan(fresh: () => World, opensBoxes: boolean): number[] | undefined {
   let best: number[] | undefined;
   for (const [n, preferences] of ATTEMPTS.entries()) {
-    // One good plan is enough; only where the first attempts fail are the odd ones tried.
+    // One good plan is enough; the unusual preferences are tried only where the first attempts fail.
     if (best && n >= 3) break;
     const actions = new Planner(fresh(), { ...preferences, opensBoxes }).run();
     if (actions && (!best || actions.length < best.length)) best = actions;
@@ -142,7 +142,7 @@ class Planner {
     else if (instruction instanceof PutNext) this.#putNext(instruction);
   }
 
-  /** A goal reached before it was asked for is judged on the next action. */
+  /** Turns left and back: a goal that was reached early is judged on the next action. */
   #blink(): void {
     this.#act(LEFT);
     this.#act(RIGHT);

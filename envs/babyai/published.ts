@@ -17,7 +17,7 @@ export function openPublished(options: EnvOptions): PublishedEpisodes {
   return {
     options: {},
     open(index, opening) {
-      if (index === undefined) throw new Error('its name says no task');
+      if (index === undefined) throw new Error('its name holds no task');
       requireIndex(index);
       const original = new OriginalSession(index);
       const goal = goalOf(original.first.observation);

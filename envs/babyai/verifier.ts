@@ -1,10 +1,10 @@
 /**
  * The instruction language and its verifiers: go to, open, pick up, put next to, and their combinations by "then",
- * "after you" and "and". An instruction says in words what it wants, finds the objects it means in a fresh world,
- * and judges every low-level action.
+ * "after you" and "and". An instruction states its goal in words, finds the objects it means in a fresh world, and
+ * judges every low-level action.
  *
  * @see Chevalier-Boisvert et al. 2019, BabyAI: https://arxiv.org/abs/1810.08272 (the language); Minigrid 2.3.1 (the
- * exact rules, oddities included: they are what the recorded episodes show)
+ * exact rules, peculiarities included: they are what the recorded episodes show)
  */
 import { COLOR_NAMES, DOOR, DROP, DX, DY, GREY, PICKUP, TOGGLE, TYPE_NAMES } from './grid.ts';
 import { FIRST_OBJECT, type World } from './world.ts';

@@ -6,7 +6,7 @@
  *   candidates: turn left done 1 · go through red open door 1 done 0
  *
  * Nothing separates the parts: each begins with a word that no part ends with. Which of two red balls an action means
- * is told by where it points (`mentions`), so the observation's numbers are left out. Memory (memory.ts) restates what
+ * is shown by where it points (`mentions`), so the observation's numbers are left out. Memory (memory.ts) restates what
  * was seen and done; it plans nothing.
  */
 import type { First } from '../../src/core/env.ts';

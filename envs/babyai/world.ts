@@ -70,7 +70,7 @@ export class World {
   reward = 0;
   /** The instruction is fulfilled, or (strict ones) was made impossible. */
   terminated = false;
-  /** The step limit is reached. Minigrid says so and goes on; the text world ignores it. */
+  /** The step limit is reached. Minigrid reports it and goes on; the text world ignores it. */
   truncated = false;
   /** The instruction was fulfilled on the last step. */
   success = false;

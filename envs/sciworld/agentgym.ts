@@ -61,8 +61,8 @@ export const agentgym: AgentGymDialect = {
         fields: { data_idx: { kind: 'int' } },
         index({ data_idx }) {
           // A list in Python counts negative indices from its end.
-          const asked = Number(data_idx);
-          const index = asked < 0 ? asked + TASKS.count : asked;
+          const requested = Number(data_idx);
+          const index = requested < 0 ? requested + TASKS.count : requested;
           if (index >= 0 && index < TASKS.count) return index;
           throw new Error('list index out of range');
         },

@@ -126,7 +126,7 @@ function react(reactions: readonly Reaction[], things: readonly Thing[], into: T
   return '';
 }
 
-/** Mixes what is in `container`. @returns the reply, or '' where the action has nothing to say */
+/** Mixes what is in `container`. @returns the reply, or '' where the action has no reply */
 export function mix(container: Thing, world: World): string {
   const things = container.visible();
   const [only] = things;

@@ -1,8 +1,8 @@
 /**
- * Ticks of the whole world, put off where nobody looks: a place in which things only warm, cool, melt and grow old changes
- * nothing outside, takes no id and draws no number, so its ticks can be made up for later, all at once. `World.settle` does
- * that before anything in the place is looked at or moved. A place counts as such when nothing in it burns or could catch
- * fire, heats, flows, is wired, grows or flies.
+ * Ticks of the whole world, put off where nothing is observed: a place in which things only warm, cool, melt and grow
+ * old changes nothing outside, takes no id and draws no number, so its ticks can be made up for later, all at once.
+ * `World.settle` does that before anything in the place is looked at or moved. A place counts as such when nothing in
+ * it burns or could catch fire, heats, flows, is wired, grows or flies.
  */
 import type { Kind, Thing, World } from './thing.ts';
 import { tick } from './ticks.ts';
@@ -44,10 +44,10 @@ export function settleAll(world: World): void {
 function catchUp(place: Thing, world: World): void {
   const now = world.clock;
   const last = place.ticked;
-  const { deferredTicks: owed } = place;
+  const { deferredTicks } = place;
   place.deferredTicks = -1;
   place.ticked = -1;
-  for (let i = owed - 1; i >= 0; i--) {
+  for (let i = deferredTicks - 1; i >= 0; i--) {
     world.clock = last - i;
     tick(place, world);
   }

@@ -1,6 +1,7 @@
 /**
  * Panels of console and viewer: the task with its goals, the agent's place, what it carries, and the house. The turns
- * are played again under the rules that give this opening; where none does (a server's episode), what was told is drawn.
+ * are played again under the rules that give this opening; where none does (a server's episode), what the texts show is
+ * drawn.
  */
 import type { Draw, Drawing, ListPanel, TextPanel } from '../../src/core/draw.ts';
 import type { EnvOptions, First } from '../../src/core/env.ts';
@@ -49,12 +50,12 @@ export const draw: Draw = (task, first, turns, options = {}) => {
   };
 };
 
-/** Rules of other runs whose openings tell them apart: an episode may be drawn without its options. */
+/** Rules of other runs, distinguished by their openings: an episode may be drawn without its options. */
 const RULES: readonly Rules[] = (['agentgym', 'scienceworld'] as const).flatMap((tasks) =>
   ([[], ['easy']] as const).map((simplifications) => rulesOf({ tasks, simplifications })),
 );
 
-/** Session that opens in the same words: under the run's options, else under what the words tell of. */
+/** Session that opens in the same words: under the run's options, else under the rules that the words fit. */
 function findSameOpening(task: Task, first: First, options: EnvOptions): SciWorldSession | undefined {
   for (const rules of [rulesOf(options), ...RULES]) {
     const env = new SciWorld(rules);

@@ -61,11 +61,11 @@ export class SciWorld implements Env {
 }
 
 /** Simplifications with `easy` spelled out for this task: electrical actions stay where the task needs them. */
-function resolveSimplifications(asked: Rules['simplifications'], { task }: Registered): Simplification[] {
+function resolveSimplifications(names: Rules['simplifications'], { task }: Registered): Simplification[] {
   const needsCircuits = task.name.includes('power-component') || task.name.includes('conductivity');
   const easy: Simplification[] = ['teleportAction', 'openDoors', 'selfWateringFlowerPots'];
   if (!needsCircuits) easy.push('noElectricalAction');
-  return asked.flatMap((name) => (name === 'easy' ? easy : [name]));
+  return names.flatMap((name) => (name === 'easy' ? easy : [name]));
 }
 
 /** Score in points of 100 as the original's wrapper rounds it: halves to even. */
@@ -103,8 +103,8 @@ export class SciWorldSession implements Session {
 
   step(action: string): EnvStep {
     if (this.#over) return this.#over;
-    const asked = this.#stages.take(action);
-    if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
+    const question = this.#stages.take(action);
+    if (question !== undefined) return { kind: 'mid', observation: question, reward: 0, partial: true };
     return this.#original ? this.#stepOriginal(action) : this.#stepCorrected(action);
   }
 

@@ -18,10 +18,13 @@ const GIVEN_ORDER: Readonly<Record<string, readonly string[]>> = {
   'unknown E': ['seed color', 'leaf shape', 'flower size', 'seed shape'],
 };
 
-/** Genes that show `trait` as asked in both sets; the others are drawn, for the first set and then for the second. */
-export function genesShowing(table: string, trait: string, asked: Expression, random: JavaRandom): Genes {
+/**
+ * Genes that show `trait` in both sets, dominant or recessive as given; the others are drawn, for the first set and
+ * then for the second.
+ */
+export function genesShowing(table: string, trait: string, shown: Expression, random: JavaRandom): Genes {
   const traits = GIVEN_ORDER[table] ?? Object.keys(TRAITS[table]!);
-  const set = () => traits.map((name) => (name === trait ? asked === 'dominant' : random.int(2) === 0));
+  const set = () => traits.map((name) => (name === trait ? shown === 'dominant' : random.int(2) === 0));
   const first = set();
   return { table, traits, first, second: set() };
 }

@@ -17,7 +17,7 @@ export class Sight {
   last: Thing | null = null;
   #near: readonly Thing[] = [];
   #living: readonly Thing[] | null = null;
-  /** Those near of the names asked for so far. */
+  /** Near things by name, for the names looked up so far. */
   readonly #byName = new Map<string, readonly Thing[]>();
   /** Count of changes that all of these are of. */
   #at = -1;

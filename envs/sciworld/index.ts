@@ -14,7 +14,7 @@ export { view } from './view.ts';
 /**
  * @param options `fidelity`: `corrected` (default) or `original`; `tasks`: `agentgym` (default) or `scienceworld`; `failure`: `keeps` (default) or `forfeits`;
  * `simplifications`: a list of ScienceWorld's, see README.md
- * @throws {UserError} BAD_CONFIG for an option or a value that is none of these
+ * @throws {UserError} BAD_CONFIG for an unknown option or value
  */
 export function createEnv(options: EnvOptions = {}): SciWorld {
   return new SciWorld(rulesOf(options));

@@ -10,7 +10,7 @@ export interface Course {
 
 const mammal: Course = { stages: ['baby', 'juvenile', 'adult', 'dead'], ticks: [20, 20, 50] };
 const hatching: Course = { stages: ['egg', 'hatchling', 'juvenile', 'adult', 'dead'], ticks: [20, 20, 20, 50] };
-/** Moths are told as butterflies and toads as frogs, whatever their own name. */
+/** Moths are named butterflies and toads frogs, whatever their own name. */
 const winged: Course = {
   stages: ['egg', 'caterpillar', 'pupa', 'adult', 'death'],
   ticks: [20, 20, 20, 50],
@@ -79,7 +79,7 @@ export const SPANS: Readonly<Record<string, number>> = {
   bee: 0.1,
 };
 
-/** Name an animal of this species is told by in this stage. */
+/** Name that an animal of this species has in this stage. */
 export function stageName(species: string, stage: string): string {
   const name = ANIMALS[species]?.names?.[stage];
   if (name) return name;

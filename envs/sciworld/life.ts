@@ -17,7 +17,7 @@ function life(species: string, stage: string, genes: Genes | null): Life {
   return { species, stage, ticks: 0, sickly: false, dead: false, dry: 0, bare: 0, extreme: 0, genes };
 }
 
-/** A new animal, in its first stage unless told otherwise. */
+/** Makes an animal, in its first stage by default. */
 export function makeAnimal(species: string, world: World, stage = ANIMALS[species]!.stages[0]!): Thing {
   const thing = world.make(kind('animal'));
   thing.name = species;

@@ -5,11 +5,11 @@
 import type { First } from '../../src/core/env.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
 import { plain } from './names.ts';
-import { readAsked, type TaskDescription } from './task-description.ts';
+import { readTaskDescription, type TaskDescription } from './task-description.ts';
 
-/** Memory of an episode: what its texts have told so far. */
+/** Memory of an episode: what its texts have shown so far. */
 export interface Memory {
-  readonly asked: TaskDescription;
+  readonly task: TaskDescription;
   readonly place: string;
   readonly visited: readonly string[];
   /** Doors of this place as last seen, by the place behind: open or not. */
@@ -23,7 +23,7 @@ export interface Memory {
   readonly focus: string;
   /** Last temperature read of the task's own thing, in °C. */
   readonly degrees: number | null;
-  /** State that its name told at that time. */
+  /** State that its name showed at that time. */
   readonly state: 'solid' | 'liquid' | 'gas' | '';
   /** Circuit in the last look: a component is on, or all are off. */
   readonly power: 'on' | 'off' | '';
@@ -41,7 +41,7 @@ const REFUSED =
 export function begin({ observation }: First): Memory {
   const end = observation.indexOf('\n');
   const empty: Memory = {
-    asked: readAsked(end < 0 ? observation : observation.slice(0, end)),
+    task: readTaskDescription(end < 0 ? observation : observation.slice(0, end)),
     place: '',
     visited: [],
     doors: new Map(),
@@ -73,7 +73,7 @@ export function updateMemory(memory: Memory, { action, observation, partial }: S
   const measured = /measures a temperature of (-?\d+) degrees celsius$/.exec(observation);
   if (measured) {
     const on = / (?:on|with) (.+)$/.exec(action)?.[1] ?? '';
-    return targetPart(memory.asked, on) === undefined ? next : read(next, on, Number(measured[1]));
+    return targetPart(memory.task, on) === undefined ? next : read(next, on, Number(measured[1]));
   }
   const recipe = /you need to mix (.+)\.$/.exec(observation);
   if (recipe) return { ...next, needed: recipe[1]!.split(', ') };
@@ -97,7 +97,7 @@ function read(memory: Memory, name: string, degrees: number): Memory {
   return { ...memory, degrees, state: stateOf(name) };
 }
 
-/** State that a name in a text tells. */
+/** State that a name in a text shows. */
 function stateOf(text: string): Memory['state'] {
   if (/\b(?:liquid|water)\b/.test(text)) return 'liquid';
   if (/\b(?:solid|ice)\b/.test(text)) return 'solid';
@@ -127,7 +127,7 @@ function linesOf(text: string): string[] {
   return [...text.matchAll(/^\t(.*)$/gm)].map(([, line]) => line!);
 }
 
-/** Thing that a line of a list tells of: "a bowl (containing …)" → "bowl". */
+/** Thing that a line of a list is about: "a bowl (containing …)" → "bowl". */
 function head(line: string): string {
   return plain(line.replace(/[.,(:].*$/, '').replace(/^(?:a |an |the |A )?(?:substance called )?/, ''));
 }
@@ -152,10 +152,10 @@ export function targetPart({ target }: TaskDescription, name: string): string | 
   return /^(?:in|on|terminal|anode|cathode)\b/.test(rest) ? rest : undefined;
 }
 
-/** True when a look tells of the task's own thing. */
+/** True when a look shows the task's own thing. */
 export function showsTarget({ target }: TaskDescription, look: string): boolean {
   if (target === '') return false;
   const name = stateless(target).replace(/[^a-z0-9 ]/g, '.');
-  const told = look.toLowerCase().replace(STATES, '');
-  return new RegExp(`(?:\\ban? |called |containing | is: |[(,] ?|\t)${name}(?=[,.)\n]| \\(| titled|$)`, 'm').test(told);
+  const text = look.toLowerCase().replace(STATES, '');
+  return new RegExp(`(?:\\ban? |called |containing | is: |[(,] ?|\t)${name}(?=[,.)\n]| \\(| titled|$)`, 'm').test(text);
 }

@@ -121,7 +121,7 @@ function containingNames(thing: Thing, names: Set<string>): void {
 
 /**
  * Names by number, so that choosing and looking them up compares numbers. All sessions of a thread share it: it holds
- * texts, nothing of an episode. Emptied when full; `era` tells whose numbers still hold.
+ * texts, nothing of an episode. Emptied when full; `era` marks whose numbers still hold.
  */
 const table = {
   numbers: new Map<string, number>(),
@@ -445,7 +445,7 @@ function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRand
   if (table.era !== era) return chooseNumbers(things, viewer, random);
   widen();
   for (const names of all) add(names, 1, counts);
-  // A name that is one thing's alone stays its choice: nobody else can take it.
+  // A name that is one thing's alone stays its choice: no other thing can take it.
   const chosen = all.map((names) => singleOf(names, counts));
   for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!] = 0;
   const choosers: Chooser[] = [];

@@ -21,7 +21,7 @@ function oneOf<T extends string>(key: string, value: unknown, allowed: readonly 
 
 /**
  * Rules that options ask for.
- * @throws {UserError} BAD_CONFIG for an option or a value that is none of those in README.md
+ * @throws {UserError} BAD_CONFIG for an option or a value that README.md does not list
  */
 export function rulesOf(options: EnvOptions): Rules {
   const { fidelity = 'corrected', tasks = 'agentgym', failure = 'keeps', simplifications = [], ...others } = options;

@@ -1,19 +1,19 @@
 /**
  * Oracle: plays a task from its facts. It plans on a session of its own, by actions that are listed, and reads the plan
  * out. It knows what a task wants to have found out (which box is right, which animal lives longest) and looks no
- * further; README.md says which tasks it claims.
+ * further; README.md lists the tasks that it claims.
  */
 import type { Oracle } from '../../src/core/env.ts';
 import type { SciWorld, SciWorldSession } from './env.ts';
 import { ANIMALS, SPANS, TRAITS } from './life-tables.ts';
 import { UNKNOWN_MELTING } from './materials.ts';
 import { GiveUp, Player } from './player.ts';
-import { readAsked, type TaskDescription } from './task-description.ts';
+import { readTaskDescription, type TaskDescription } from './task-description.ts';
 import { COLORS } from './tasks/chemistry.ts';
 import { MELTING } from './tasks/thermometer.ts';
 import type { Thing } from './thing.ts';
 
-type Strategy = (player: Player, asked: TaskDescription) => void;
+type Strategy = (player: Player, task: TaskDescription) => void;
 
 /** The solver of an env's tasks; it gives up at once on those it does not claim. */
 export function oracle(env: SciWorld): Oracle {
@@ -39,7 +39,7 @@ function solve(session: SciWorldSession, name: string): readonly string[] {
   if (!strategy) return [];
   const player = new Player(session);
   try {
-    strategy(player, readAsked(session.simulator.description));
+    strategy(player, readTaskDescription(session.simulator.description));
   } catch (error) {
     if (!(error instanceof GiveUp)) throw error;
   }

@@ -132,11 +132,11 @@ function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCount
     episodes++;
     // A list in Python counts negative indices from its end.
     const index = Number(body?.data_idx);
-    const { registered: asked, variation } = TABLES.agentgym.at(index < 0 ? index + TABLES.agentgym.count : index);
+    const { registered, variation } = TABLES.agentgym.at(index < 0 ? index + TABLES.agentgym.count : index);
     const ours = {
-      task_name: asked.task.name,
+      task_name: registered.task.name,
       var_num: variation,
-      task_description: new Simulator(asked, variation).description,
+      task_description: new Simulator(registered, variation).description,
     };
     const { task_name, var_num, task_description } = response;
     compare(report, `exchange ${n} (${path})`, 'task', { task_name, var_num, task_description }, ours);

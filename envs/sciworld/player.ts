@@ -6,7 +6,7 @@ import { MORE } from './stages.ts';
 import { findBehind } from './text.ts';
 import { descendants, placeOf, type Thing, type World } from './thing.ts';
 
-/** Says that a strategy finds no way on. */
+/** Error of a strategy that finds no way on. */
 export class GiveUp extends Error {}
 
 const LISTED = new Map(ACTIONS.map((action) => [action.shown[0]!, action]));

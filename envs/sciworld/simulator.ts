@@ -118,8 +118,8 @@ export class Simulator implements Stage {
   }
 
   /**
-   * Draws what the list of valid actions draws. @returns the list, made when it is asked for; asked for after a
-   * further step, it is of no meaning
+   * Draws what the list of valid actions draws. @returns the list, made on its first call; a call after a further step
+   * has no meaning
    */
   drawValid(): () => string[] {
     this.settle();
@@ -165,7 +165,7 @@ export class Simulator implements Stage {
     return this.#read(plain(text), this.reach()).length;
   }
 
-  /** The same in id order: readings are told in it where there are several. */
+  /** The same in id order, the order in which several readings are listed. */
   #inOrder(): Nameable {
     const { agent } = this.world;
     return nameable(

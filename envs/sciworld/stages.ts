@@ -39,7 +39,7 @@ export class Stages {
   /** Partial steps in a row. */
   #partial = 0;
   /** The task's description in words, and which names are in it. */
-  readonly #asked: string;
+  readonly #description: string;
   readonly #ranks = new Map<string, 0 | 1>();
   /** Things within reach as of this count of changes. */
   #named: readonly Named[] = [];
@@ -49,7 +49,7 @@ export class Stages {
 
   constructor(simulator: Simulator) {
     this.#simulator = simulator;
-    this.#asked = inWords(simulator.description);
+    this.#description = inWords(simulator.description);
   }
 
   /** Takes a text that is a stage. @returns the reply to it, or undefined for anything else */
@@ -128,15 +128,15 @@ export class Stages {
   }
 
   #direct(): string[] {
-    const asked = this.#things().filter(({ thing, rank }) => rank === 0 && !thing.kind.location && !thing.portal);
+    const taskThings = this.#things().filter(({ thing, rank }) => rank === 0 && !thing.kind.location && !thing.portal);
     const texts: string[] = [];
     for (const action of this.#simulator.actions) {
       if (DIRECT_ONE.includes(action.name)) {
-        for (const x of asked) if (this.#isFirst(action, x)) texts.push(`${action.shown[0]} ${x.name}`);
+        for (const x of taskThings) if (this.#isFirst(action, x)) texts.push(`${action.shown[0]} ${x.name}`);
       }
       if (!DIRECT_TWO.includes(action.name)) continue;
-      for (const x of asked) {
-        for (const y of asked) if (this.#isPair(action, x, y)) texts.push(`${prefix({ action, x })} ${y.name}`);
+      for (const x of taskThings) {
+        for (const y of taskThings) if (this.#isPair(action, x, y)) texts.push(`${prefix({ action, x })} ${y.name}`);
       }
     }
     return texts;
@@ -193,8 +193,8 @@ export class Stages {
     const key = `${raw}|${name}`;
     let rank = this.#ranks.get(key);
     if (rank === undefined) {
-      const isAsked = (text: string) => this.#asked.includes(inWords(text));
-      rank = isAsked(name) || isAsked(raw) || (plain.has(LIVING) && isAsked(LIVING)) ? 0 : 1;
+      const isInTask = (text: string) => this.#description.includes(inWords(text));
+      rank = isInTask(name) || isInTask(raw) || (plain.has(LIVING) && isInTask(LIVING)) ? 0 : 1;
       this.#ranks.set(key, rank);
     }
     return rank;
@@ -212,7 +212,7 @@ function inWords(text: string): string {
 }
 
 /**
- * Name of its own that nobody else has: "door to X", the name itself, else the shortest; else one that is its own within
+ * Name that no other thing has: "door to X", the name itself, else the shortest; else one that is its own within
  * its container; else its name.
  */
 function bestName({ raw, plain }: OwnSet, counts: Int32Array, within: OwnSet | undefined): string | undefined {

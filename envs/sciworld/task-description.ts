@@ -1,12 +1,12 @@
 /** The task as its description states it: what kind it is, what it is about, where, and which box stands for what. */
 
-/** A description taken apart; '' where it says nothing of the sort. */
+/** Parts of a description; '' for a part that it does not state. */
 export interface TaskDescription {
   /** Words for the kind of task: "temperature", "conductive", "find animal". */
   readonly goal: string;
   /** The thing it is about, as named: "unknown substance B", "green paint". */
   readonly target: string;
-  /** Place the thing is said to be around. */
+  /** Place that the thing is around, as stated. */
   readonly place: string;
   /** Answer boxes with the word that each stands for; "box" where there is one. */
   readonly boxes: readonly { readonly name: string; readonly means: string }[];
@@ -102,8 +102,8 @@ const FORMS: readonly Form[] = [
 
 const NOTHING: TaskDescription = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
 
-/** Reads a description; one that is worded otherwise asks for nothing known. */
-export function readAsked(description: string): TaskDescription {
+/** Reads a description; `NOTHING` for wording that no form fits. */
+export function readTaskDescription(description: string): TaskDescription {
   for (const { text, read } of FORMS) {
     const groups = text.exec(description)?.groups;
     if (groups) return { ...NOTHING, ...read(groups) };

@@ -67,7 +67,7 @@ export interface Variation {
   readonly variation: number;
 }
 
-/** Task table that also tells which variation of which task an index is. */
+/** Task table that also maps an index to a task and its variation. */
 export interface SciWorldTasks extends TaskTable {
   /** Variation an index stands for. @throws {RangeError} for an index outside the table */
   at(index: number): Variation;

@@ -3,7 +3,7 @@ import { describeTrait } from './genes.ts';
 import { stageName } from './life-tables.ts';
 import type { Form, Thing } from './thing.ts';
 
-/** Name as told, with what fire did to it; animals by their stage, planes with letter and surface. */
+/** Name as shown, with what fire did to it; animals by their stage, planes with letter and surface. */
 export function describeName(thing: Thing): string {
   let name = thing.name;
   if (thing.kind.form === 'animal' || thing.kind.form === 'bee')
@@ -27,12 +27,12 @@ function planeName(thing: Thing): string {
   return `${thing.name}${letter && ` ${letter}`}${surface && ` with a ${surface} surface`}`;
 }
 
-/** Short text, as told in lists. @param viewer container it is seen from; only doors look at it */
+/** Short text, as shown in lists. @param viewer container it is seen from; only doors look at it */
 export function cursory(thing: Thing, viewer: Thing | null): string {
   return TEXTS[thing.kind.form](thing, false, viewer);
 }
 
-/** Long text, as told when looked at. */
+/** Long text, as shown when looked at. */
 export function describeDetails(thing: Thing, viewer: Thing | null): string {
   return TEXTS[thing.kind.form](thing, true, viewer);
 }

@@ -72,7 +72,7 @@ export interface Kind {
   readonly references: readonly string[];
   /** Each name also as "NAME containing X and Y". */
   readonly containing: boolean;
-  /** Colour told with the name: "a red apple". */
+  /** Colour shown with the name: "a red apple". */
   readonly color: string | null;
   readonly circuit: Circuit;
 }
@@ -101,7 +101,9 @@ export function makeKind(id: string, row: Partial<Kind>): Kind {
   return { ...PLAIN, id, name: id, ...row };
 }
 
-/** Kind of a device: switched on or off at first, by the agent (`activable`) or by nobody, or only used on things. */
+/**
+ * Kind of a device: on or off at first, switched by the agent (`activable`) or never (`fixed`), or only used on things.
+ */
 export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
 
 /** Part in a circuit. `generator`, `user` and `switch` have anode and cathode, the others two alike terminals. */
@@ -215,7 +217,7 @@ export interface OwnNames {
 const NOTHING: readonly Thing[] = [];
 
 /**
- * Thing of the world: a place, an object, an animal, the agent. Kinds (kinds.ts) say what it starts as; parts
+ * Thing of the world: a place, an object, an animal, the agent. Kinds (kinds.ts) define what it starts as; parts
  * (`device`, `portal`, `life`, …) are null where it has none.
  */
 export class Thing {
@@ -224,7 +226,7 @@ export class Thing {
   readonly changes: Changes;
   #name: string;
   parent: Thing | null = null;
-  /** Replaced, never changed in place: who walks over it sees it as it was. */
+  /** Contents; the array is replaced, never changed in place, so an iteration over it sees it as it was. */
   contents: readonly Thing[] = NOTHING;
   portals: readonly Thing[] = NOTHING;
   /** Own names as of the last change, and of a portal the place they are seen from. */

@@ -1,7 +1,7 @@
 /**
  * World in few tokens, for the local policy: the task, then what came of each turn, the state of things last. Names that
- * the task gives a part are told by that part, so that tasks of a kind read alike; each listed action says what was read
- * of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
+ * the task gives a part are replaced by that part, so that tasks of a kind read alike. Each listed action shows what
+ * was read of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
  *
  *     goal temperature target wood at living room boxes bathroom here kitchen
  *     ok at hallway · pick up target ok held target · use thermometer target ok reads above
@@ -45,11 +45,11 @@ function words(text: string): string {
 }
 
 /** A thing's name by the part it has in the task, else in words. */
-function nameThing(name: string, { asked, needed }: Memory): string {
+function nameThing(name: string, { task, needed }: Memory): string {
   const bare = plain(name);
-  const box = asked.boxes.find((one) => bare.startsWith(plain(one.name)));
+  const box = task.boxes.find((one) => bare.startsWith(plain(one.name)));
   if (box) return box.means === 'box' ? 'box' : `box ${box.means}`;
-  const rest = targetPart(asked, bare);
+  const rest = targetPart(task, bare);
   if (rest !== undefined) return `target ${words(rest)}`.trim();
   if (needed.some((one) => bare.includes(plain(one)))) return `${words(bare)} needed`;
   return words(bare);
@@ -83,7 +83,7 @@ function cut(action: string): Cut {
 const cuts = new Map<string, Cut>();
 const MAX_CUTS = 20_000;
 
-/** Cuts are asked for at every turn again. */
+/** Cut of an action, cached: each turn needs the same ones again. */
 function cutOf(action: string): Cut {
   let found = cuts.get(action);
   if (!found) {
@@ -105,50 +105,48 @@ function candidate(action: string, memory: Memory): string {
   const parts = cutOf(action);
   const place = placeOf(parts);
   if (place !== undefined) return [parts.verb, describePlace(place, memory)].join(' ');
-  const told = parts.names.map((name) => nameThing(name, memory));
+  const shown = parts.names.map((name) => nameThing(name, memory));
   const [first] = parts.names;
-  if (first !== undefined && memory.held.some((name) => plain(name) === plain(first))) told.push('held');
-  if (told.some((name) => name.startsWith('box '))) told.push(readings(memory));
-  if (parts.more) told.push(MORE);
-  return [words(parts.verb), ...told].filter((text) => text !== '').join(' ');
+  if (first !== undefined && memory.held.some((name) => plain(name) === plain(first))) shown.push('held');
+  if (shown.some((name) => name.startsWith('box '))) shown.push(readings(memory));
+  if (parts.more) shown.push(MORE);
+  return [words(parts.verb), ...shown].filter((text) => text !== '').join(' ');
 }
 
-function describePlace(place: string, { asked, visited }: Memory): string {
-  const roles = [place === asked.place ? 'place' : '', place === asked.boxPlace ? 'boxes' : ''];
+function describePlace(place: string, { task, visited }: Memory): string {
+  const roles = [place === task.place ? 'place' : '', place === task.boxPlace ? 'boxes' : ''];
   return [words(place), ...roles, visited.includes(place) ? 'visited' : 'new'].filter((text) => text !== '').join(' ');
 }
 
 /** Measurements of the task's own thing, and the state of the circuit as seen. */
-function readings({ asked, degrees, state, power }: Memory): string {
+function readings({ task, degrees, state, power }: Memory): string {
   const reads =
-    degrees === null || asked.limit === null
-      ? ''
-      : `reads ${degrees > asked.limit ? 'above' : 'below'} ${state}`.trim();
-  return [reads, asked.goal === 'conductive' ? power : ''].filter((text) => text !== '').join(' ');
+    degrees === null || task.limit === null ? '' : `reads ${degrees > task.limit ? 'above' : 'below'} ${state}`.trim();
+  return [reads, task.goal === 'conductive' ? power : ''].filter((text) => text !== '').join(' ');
 }
 
 function renderPrompt(memory: Memory): Rendered {
-  const { asked } = memory;
-  const segments = [`goal ${words(asked.goal)}`];
+  const { task } = memory;
+  const segments = [`goal ${words(task.goal)}`];
   const places = new Map<string, number>();
   const put = (key: string, text: string) => {
     if (text === '') return;
     places.set(key, segments.length);
     segments.push(` ${text}`);
   };
-  if (asked.target !== '') put('target', `target ${words(asked.target)}`);
-  if (asked.limit !== null) put('limit', `limit ${asked.limit < 0 ? 'minus ' : ''}${Math.abs(asked.limit)}`);
-  if (asked.place !== '') put('place', `place ${words(asked.place)}`);
-  if (asked.boxPlace !== '') put('boxes', `boxes ${words(asked.boxPlace)}`);
+  if (task.target !== '') put('target', `target ${words(task.target)}`);
+  if (task.limit !== null) put('limit', `limit ${task.limit < 0 ? 'minus ' : ''}${Math.abs(task.limit)}`);
+  if (task.place !== '') put('place', `place ${words(task.place)}`);
+  if (task.boxPlace !== '') put('boxes', `boxes ${words(task.boxPlace)}`);
   put('here', `here ${words(memory.place)}`);
   put('see', describeSeen(memory));
   return {
     segments,
-    focus: words(asked.goal),
+    focus: words(task.goal),
     mentions(action) {
-      const told = candidate(action, memory).split(' ');
+      const texts = candidate(action, memory).split(' ');
       const found = ['target', 'place', 'boxes'].filter(
-        (key) => told.includes(key) || (key === 'boxes' && told.includes('box')),
+        (key) => texts.includes(key) || (key === 'boxes' && texts.includes('box')),
       );
       return found.flatMap((key) => places.get(key) ?? []).sort((a, b) => a - b);
     },
@@ -157,10 +155,10 @@ function renderPrompt(memory: Memory): Rendered {
 
 /** Things of the last look, those with a part in the task first. */
 function describeSeen(memory: Memory): string {
-  const { asked, seen, look } = memory;
+  const { task, seen, look } = memory;
   if (seen.length === 0) return '';
-  const roles = showsTarget(asked, look) ? ['target'] : [];
-  for (const { name, means } of asked.boxes)
+  const roles = showsTarget(task, look) ? ['target'] : [];
+  for (const { name, means } of task.boxes)
     if (look.includes(name)) roles.push(means === 'box' ? 'box' : `box ${means}`);
   const others = seen.filter((name) => name !== 'agent' && name !== 'air' && !roles.includes(nameThing(name, memory)));
   return ['see', ...roles, ...others.slice(0, MAX_SEEN).map((name) => nameThing(name, memory))].join(' ');
@@ -168,10 +166,10 @@ function describeSeen(memory: Memory): string {
 
 function renderTurn({ action, observation }: SeenTurn, memory: Memory): string {
   const parts = cutOf(action);
-  const told = parts.names.slice(0, 2).map((name) => nameThing(name, memory));
+  const shown = parts.names.slice(0, 2).map((name) => nameThing(name, memory));
   const place = placeOf(parts);
-  const said = [words(parts.verb), ...(place === undefined ? told : [words(place)])].filter((text) => text !== '');
-  const texts = [...said, memory.outcome];
+  const start = [words(parts.verb), ...(place === undefined ? shown : [words(place)])].filter((text) => text !== '');
+  const texts = [...start, memory.outcome];
   if (/^This (?:room|outside)/.test(observation)) texts.push(describeSeen(memory));
   else if (/measures a temperature/.test(observation)) texts.push(readings(memory));
   else if (/you need to mix/.test(observation)) append(texts, ['needed', ...memory.needed.map(words)]);

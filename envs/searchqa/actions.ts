@@ -17,7 +17,8 @@ interface Option {
 /** Question and passages of an episode so far. */
 export interface Memory {
   readonly question: string;
-  readonly asked: readonly Option[];
+  /** Names that the question mentions. */
+  readonly questionOptions: readonly Option[];
   readonly searched: Set<string>;
   /** Passages read, the best of a search last. */
   readonly passages: string[];
@@ -25,7 +26,7 @@ export interface Memory {
 
 /** Starts the memory of an episode: the question, nothing searched yet. */
 export function startMemory(question: string): Memory {
-  return { question, asked: optionsOf(question), searched: new Set(), passages: [] };
+  return { question, questionOptions: optionsOf(question), searched: new Set(), passages: [] };
 }
 
 /** Keeps a search and the passages it was answered with, best first. */
@@ -76,9 +77,9 @@ function isComparison(question: string): boolean {
 
 /**
  * Lists the actions of an episode, newest names first: searches, then answers.
- * @param most actions at most
+ * @param max actions at most
  */
-export function listActions({ question, asked, searched, passages }: Memory, most: number): readonly string[] {
+export function listActions({ question, questionOptions, searched, passages }: Memory, max: number): readonly string[] {
   const names = new Set<string>();
   const newest: Option[] = [];
   for (let p = passages.length - 1; p >= 0; p--) {
@@ -89,25 +90,25 @@ export function listActions({ question, asked, searched, passages }: Memory, mos
     }
   }
   const actions: string[] = [];
-  const searches = Math.floor(most * SEARCH_SHARE);
-  const askedNames = new Set<string>();
-  for (const { name, search } of asked) {
-    askedNames.add(name);
+  const searches = Math.floor(max * SEARCH_SHARE);
+  const questionNames = new Set<string>();
+  for (const { name, search } of questionOptions) {
+    questionNames.add(name);
     if (search !== undefined && actions.length < searches && !searched.has(name)) actions.push(search);
   }
   for (const { name, search } of newest) {
     if (actions.length >= searches) break;
-    if (search !== undefined && !searched.has(name) && !askedNames.has(name)) actions.push(search);
+    if (search !== undefined && !searched.has(name) && !questionNames.has(name)) actions.push(search);
   }
   if (newest.length === 0) return actions;
   if (isClosedQuestion(question)) actions.push(YES, NO);
   if (isComparison(question)) {
     // First, so that no number of newer names takes their place.
-    for (const { name, answer } of asked) if (names.has(name)) actions.push(answer);
+    for (const { name, answer } of questionOptions) if (names.has(name)) actions.push(answer);
   }
   for (const { name, answer } of newest) {
-    if (actions.length >= most) break;
-    if (!askedNames.has(name)) actions.push(answer);
+    if (actions.length >= max) break;
+    if (!questionNames.has(name)) actions.push(answer);
   }
   return actions;
 }

@@ -77,7 +77,7 @@ function jsonRows(bytes: Buffer): unknown[] {
 }
 
 /**
- * Parquet is read in a process of its own, because its reader is asynchronous and a task table is asked for at once.
+ * Parquet is read in a process of its own, because its reader is asynchronous and a task table is needed at once.
  * Prints the rows as JSON.
  */
 const READER = `
@@ -88,7 +88,7 @@ process.stdout.write(JSON.stringify(rows, (_, value) => typeof value === 'bigint
 `;
 
 function parquetRows(file: string): unknown[] {
-  readFileSync(file); // a file that is not there is told by its name
+  readFileSync(file); // the error for a missing file names it
   const hyparquet = createRequire(import.meta.url).resolve('hyparquet');
   const text = execFileSync(process.execPath, ['--input-type=module', '-e', READER, hyparquet, file], {
     encoding: 'utf8',

@@ -29,15 +29,15 @@ export const draw: Draw = (task, first, turns, options) => {
       isOver ||= ENDS.has(observation);
     } else lines.push('no action');
   }
-  // The right answers stand there once it is over: whoever plays is not told before.
+  // The right answers stand there once it is over; the player does not see them before.
   if (isOver) for (const name of gold) answers.push({ name, mark: 'goal' });
   const read: TextPanel = { kind: 'text', title: 'Searches', lines: boundLines(lines) };
-  const asked: TextPanel = { kind: 'text', title: 'Question', lines: [question] };
+  const asking: TextPanel = { kind: 'text', title: 'Question', lines: [question] };
   const given: ListPanel = { kind: 'list', title: 'Answers', items: answers };
-  return { panels: [asked, read, given] };
+  return { panels: [asking, read, given] };
 };
 
-/** Observations after the last answer; Search-R1's dialect says nothing. */
+/** Observations after the last answer; Search-R1's dialect has none. */
 const ENDS: ReadonlySet<string> = new Set([RIGHT, WRONG_AND_OVER, '']);
 
 /** Questions of the sources drawn last: files are read, and a world is made, once. */
@@ -56,7 +56,10 @@ function goldOf(index: number, question: string, options: EnvOptions): readonly 
   }
 }
 
-/** Undefined where the files are gone, or the options are those of another world that plays this one. */
+/**
+ * Questions of the configured world; undefined where the files are gone, or the options are those of another world that
+ * plays this one.
+ */
 function questionsOf(options: EnvOptions): Questions | undefined {
   try {
     const { data, world, train }: Sources = readOptions(options);
@@ -68,9 +71,9 @@ function questionsOf(options: EnvOptions): Questions | undefined {
 
 /** A line a passage; words of the query stand between asterisks. */
 function drawFound(query: string, observation: string): string[] {
-  const asked = new Set(words(query));
+  const queryWords = new Set(words(query));
   const markWords = (text: string) =>
-    text.replace(/[\p{L}\p{M}\p{N}]+/gu, (word) => (asked.has(normalize(word)) ? `*${word}*` : word));
+    text.replace(/[\p{L}\p{M}\p{N}]+/gu, (word) => (queryWords.has(normalize(word)) ? `*${word}*` : word));
   return readPassages(observation).map(({ title, text }, i) => `  ${i + 1} ${title}: ${markWords(text)}`);
 }
 

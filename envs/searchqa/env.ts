@@ -16,7 +16,7 @@ import type { Question, Questions } from './questions.ts';
 import { exactMatch, formatScore, subMatch, tokenOverlap } from './scoring.ts';
 import * as text from './text.ts';
 
-/** Topk of the original, whatever it is told. */
+/** Topk of the original, whatever a request sets. */
 const ORIGINAL_TOPK = 3;
 
 /**
@@ -74,7 +74,7 @@ export class SearchSession implements Session {
   readonly #memory: Memory;
   readonly #original: boolean;
   /** Conversation so far, responses and observations, where the form is scored. */
-  #said = '';
+  #conversation = '';
   #tries = 0;
   #over = false;
 
@@ -140,15 +140,18 @@ export class SearchSession implements Session {
     const { question, answers } = this.#question;
     if (format) {
       const prompt = this.#original ? question : undefined;
-      const least = this.#original ? 2 : 1; // the original's prompt holds one
-      return formatScore(text.conversation(this.#said, prompt), answers, format, { least, original: this.#original });
+      const minAnswers = this.#original ? 2 : 1; // the original's prompt holds one
+      return formatScore(text.conversation(this.#conversation, prompt), answers, format, {
+        minAnswers,
+        original: this.#original,
+      });
     }
     if (reward === 'f1') return tokenOverlap(answer, answers).f1;
     return (reward === 'sub-em' ? subMatch : exactMatch)(answer, answers) ? 1 : 0;
   }
 
   #append(response: string): void {
-    if (this.#rules.format) this.#said += response;
+    if (this.#rules.format) this.#conversation += response;
   }
 
   #reply(observation: string): EnvStep {

@@ -80,9 +80,9 @@ export function stripThoughts(text: string): string {
 
 /**
  * Answer that a scorer sees: the content of the last answer block.
- * @param least blocks that must be there: 2 in Search-R1, whose prompt holds an example, 1 in AgentGym
+ * @param min blocks that must be there: 2 in Search-R1, whose prompt holds an example, 1 in AgentGym
  */
-export function extractAnswer(text: string, least = 1): string | undefined {
+export function extractAnswer(text: string, min = 1): string | undefined {
   const answers = contentsOf(text, 'answer');
-  return answers.length < least ? undefined : strip(answers.at(-1)!);
+  return answers.length < min ? undefined : strip(answers.at(-1)!);
 }

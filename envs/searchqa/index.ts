@@ -34,7 +34,7 @@ export function createEnv(options: EnvOptions = {}, resources?: SearchResources)
 
 /**
  * Makes the embedded world, or reads question files, and opens the retriever.
- * @throws {UserError} for files that cannot be read and options that are none
+ * @throws {UserError} for files that cannot be read and unknown options
  */
 export async function start(options: EnvOptions, { where, shared }: StartContext): Promise<SearchResources> {
   const read = readOptions(options);

@@ -170,15 +170,15 @@ class Reader {
     return values.find((known) => known === value) ?? this.#refuse(name, values.join(' | '), value);
   }
 
-  integer(name: string, fallback: number, least: number, most: number): number {
-    const value = this.number(name, fallback, least, most);
-    return Number.isInteger(value) ? value : this.#refuse(name, `an integer in [${least}, ${most}]`, value);
+  integer(name: string, fallback: number, min: number, max: number): number {
+    const value = this.number(name, fallback, min, max);
+    return Number.isInteger(value) ? value : this.#refuse(name, `an integer in [${min}, ${max}]`, value);
   }
 
-  number(name: string, fallback: number, least: number, most: number): number {
+  number(name: string, fallback: number, min: number, max: number): number {
     const value = this.#given[name] ?? fallback;
-    if (typeof value === 'number' && value >= least && value <= most) return value;
-    return this.#refuse(name, `a number in [${least}, ${most}]`, value);
+    if (typeof value === 'number' && value >= min && value <= max) return value;
+    return this.#refuse(name, `a number in [${min}, ${max}]`, value);
   }
 
   boolean(name: string, fallback: boolean): boolean {

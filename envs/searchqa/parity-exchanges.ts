@@ -61,7 +61,7 @@ const PADDING = -3.4028234663852886e38;
 
 /**
  * Stand-in for a retriever, as the recordings had one: passages by how many different words of the query they hold.
- * `dense` always finds as many as asked, past the end the last one; `overlap` only what shares a word.
+ * `dense` always finds as many as requested, past the end the last one; `overlap` only what shares a word.
  */
 class ToyRetriever implements Retriever {
   readonly isRepeatable = true;
@@ -76,8 +76,8 @@ class ToyRetriever implements Retriever {
   }
 
   search(query: string, topk: number): readonly Hit[] {
-    const asked = [...toyWords(query)];
-    const scores = this.#words.map((words) => asked.filter((word) => words.has(word)).length);
+    const queryWords = [...toyWords(query)];
+    const scores = this.#words.map((words) => queryWords.filter((word) => words.has(word)).length);
     const rows = [...scores.keys()].filter((row) => this.#dense || scores[row]! > 0);
     rows.sort((a, b) => scores[b]! - scores[a]! || a - b);
     const hits: Hit[] = rows.slice(0, topk).map((row) => ({ document: this.#docs[row]!, score: scores[row]! }));

@@ -1,6 +1,6 @@
 /**
  * Parity with AgentGym's SearchQA and Search-R1: recorded strings, scores, rankings, and exchanges over HTTP, against
- * `fidelity: original`. Kinds of recording are told apart by the fields of their rows.
+ * `fidelity: original`. Kinds of recording are distinguished by the fields of their rows.
  *
  * Not compared, because nothing here has them: verl's wording of passages, SkyRL's score, and the query that
  * Search-R1's demonstration script reads out of a text.
@@ -90,40 +90,40 @@ function replayAction(row: Json, where: string, to: Comparison): void {
   to.check(where, 'extract_agentgym', grammar.extractAnswer(input) ?? null, row.extract_agentgym);
   to.check(where, 'extract_search_r1', grammar.extractAnswer(input, 2) ?? null, row.extract_search_r1);
   const question = { question: '?', answers: row.target as string[] };
-  const gym = createAskedSession('agentgym', question, '"T"\nbody of text');
+  const gym = createRecordingSession('agentgym', question, '"T"\nbody of text');
   const step = gym.session.step(input) as EnvStep;
   const done = step.kind === 'terminated';
   const { reward, observation } = step;
   to.check(
     where,
     'agentgym',
-    { observation, reward, done, query: gym.asked.length > 0 ? gym.asked : null },
+    { observation, reward, done, query: gym.queries.length > 0 ? gym.queries : null },
     row.agentgym,
   );
   const searchR1 = row.search_r1 as Json;
   const isSearch = command?.type === 'search';
   // The recording's search answers a bare text where ours answers passages.
-  const said = isSearch ? text.information('search-r1', 'RESULT') : command ? '' : text.invalid('search-r1');
+  const answer = isSearch ? text.information('search-r1', 'RESULT') : command ? '' : text.invalid('search-r1');
   const flags = { done: +(command !== undefined && !isSearch), valid: +(command !== undefined), is_search: +isSearch };
-  to.check(where, 'search_r1', { observation: said, ...flags }, searchR1);
+  to.check(where, 'search_r1', { observation: answer, ...flags }, searchR1);
   if (grammar.cutAtAction(input) !== input) return; // recorded without the cut that comes before it
-  const r1 = createAskedSession('search-r1', question, 'RESULT').session.step(input) as EnvStep;
+  const r1 = createRecordingSession('search-r1', question, 'RESULT').session.step(input) as EnvStep;
   to.check(where, 'search_r1 done', +(r1.kind === 'terminated'), searchR1.done);
   if (!isSearch) to.check(where, 'search_r1 observation', r1.observation, searchR1.observation);
 }
 
-/** A session of the original whose every search finds one passage. */
-function createAskedSession(dialect: text.Dialect, question: Question, contents: string) {
-  const asked: string[] = [];
+/** Creates a session of the original that records its queries; every search finds one passage. */
+function createRecordingSession(dialect: text.Dialect, question: Question, contents: string) {
+  const queries: string[] = [];
   const retriever: Retriever = {
     isRepeatable: true,
     search(query) {
-      asked.push(query);
+      queries.push(query);
       return [{ document: { contents } }];
     },
     dispose() {},
   };
-  return { session: new SearchSession(readOptions({ fidelity: 'original', dialect }), question, retriever), asked };
+  return { session: new SearchSession(readOptions({ fidelity: 'original', dialect }), question, retriever), queries };
 }
 
 const WEIGHTS: readonly scoring.FormatWeights[] = [
@@ -141,16 +141,16 @@ function replayTrajectory(row: Json, where: string, to: Comparison): void {
   to.check(where, 'valid', [valid, reason], row.valid);
   to.check(where, 'information', grammar.contentsOf(input, 'information').map(strip), row.information);
   to.check(where, 'retrieval_correct', scoring.retrievalHolds(input, target, true), row.retrieval_correct);
-  for (const [of, least] of [
+  for (const [of, minAnswers] of [
     ['agentgym', 1],
     ['search_r1', 2],
   ] as const) {
-    to.check(where, `extract_${of}`, grammar.extractAnswer(input, least) ?? null, row[`extract_${of}`]);
+    to.check(where, `extract_${of}`, grammar.extractAnswer(input, minAnswers) ?? null, row[`extract_${of}`]);
     const scores = (match: typeof scoring.exactMatch) =>
-      [0, 0.1].map((formatScore) => scoring.outcomeScore(input, target, { least, formatScore, match }));
+      [0, 0.1].map((formatScore) => scoring.outcomeScore(input, target, { minAnswers, formatScore, match }));
     to.check(where, `em_${of}`, scores(scoring.exactMatch), row[`em_${of}`]);
     to.check(where, `sub_em_${of}`, scores(scoring.subMatch), row[`sub_em_${of}`]);
-    const forms = WEIGHTS.map((weights) => scoring.formatScore(input, target, weights, { least, original: true }));
+    const forms = WEIGHTS.map((weights) => scoring.formatScore(input, target, weights, { minAnswers, original: true }));
     to.check(where, `format_${of}`, forms, row[`format_${of}`]);
   }
 }

@@ -77,10 +77,10 @@ function countShared(a: readonly string[], b: readonly string[]): number {
 export function outcomeScore(
   text: string,
   golden: Golden,
-  options: { least?: number; formatScore?: number; match?: typeof exactMatch } = {},
+  options: { minAnswers?: number; formatScore?: number; match?: typeof exactMatch } = {},
 ): number {
-  const { least = 1, formatScore = 0, match = exactMatch } = options;
-  const answer = extractAnswer(text, least);
+  const { minAnswers = 1, formatScore = 0, match = exactMatch } = options;
+  const answer = extractAnswer(text, minAnswers);
   if (answer === undefined) return 0;
   return match(answer, golden) ? 1 : formatScore;
 }
@@ -97,19 +97,19 @@ export interface FormatWeights {
 
 /**
  * Search-R1's score of answer and form over a whole conversation.
- * @param options `least` as in `extractAnswer`; `original` keeps two defects: an end-of-turn mark behind the answer
- *   makes the sequence invalid, and a golden answer given as one text is looked for letter by letter
+ * @param options `minAnswers` is `min` of `extractAnswer`; `original` keeps two defects: an end-of-turn mark behind the
+ *   answer makes the sequence invalid, and a golden answer given as one text is looked for letter by letter
  */
 export function formatScore(
   text: string,
   golden: Golden,
   weights: FormatWeights,
-  options: { least?: number; original?: boolean } = {},
+  options: { minAnswers?: number; original?: boolean } = {},
 ): number {
   const { structure = 0, final = 0, retrieval = 0 } = weights;
-  const { least = 1, original = false } = options;
+  const { minAnswers = 1, original = false } = options;
   const { valid } = checkSequence(original ? text : text.replace(END_MARKS, ''));
-  const answer = extractAnswer(text, least);
+  const answer = extractAnswer(text, minAnswers);
   if (answer !== undefined && exactMatch(answer, golden)) return valid ? 1 : 1 - structure;
   if (valid) return retrievalHolds(text, golden, original) ? structure + retrieval : structure;
   return answer === undefined ? 0 : final;

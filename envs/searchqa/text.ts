@@ -128,7 +128,7 @@ export function readPassages(observation: string): ReadPassage[] {
 }
 
 /** Conversation as one assistant turn of a chat template, as Search-R1 scores it; behind its prompt, where given. */
-export function conversation(said: string, question?: string): string {
+export function conversation(turns: string, question?: string): string {
   const prompt = question === undefined ? '' : `<|im_start|>user\n${opening('search-r1', question)}<|im_end|>\n`;
-  return `${prompt}<|im_start|>assistant\n${said}`;
+  return `${prompt}<|im_start|>assistant\n${turns}`;
 }

@@ -12,7 +12,7 @@
  * that the query's name was read in, and so on back to a name of the question (`asked`); `by` one that only mentions the
  * query, with the sentence that does; `far` one that does not. `both`: the passage names all that the question names.
  *
- * Where a question names two things, they are told apart (`asked one`, `asked two`), and of the passages that were
+ * Where a question names two things, they are distinguished (`asked one`, `asked two`), and of the passages that were
  * searched for by their title the text restates each number, and whether it is more or less than the last one read
  * as many steps from the question, and each name that stood in an earlier one, too:
  *
@@ -27,9 +27,9 @@ import { cutAtMentions } from './mentions.ts';
 import { type ReadPassage, readPassages, readQuestion } from './text.ts';
 import { COMPARED, RELATIONS, SHARED } from './wiki/schema.ts';
 
-/** Searches that the text tells, newest kept. */
+/** Searches that the text lists, newest kept. */
 const MAX_SEARCHES = 6;
-/** Numbers and names met again that the text tells, newest kept. */
+/** Numbers and names met again that the text lists, newest kept. */
 const MAX_NOTES = 6;
 /** Words of a candidate behind its first. */
 const MAX_WORDS = 24;
@@ -42,7 +42,7 @@ const MARKS = [
   ...['of', 'by', 'far', 'both', 'title', 'bare', 'other'],
   ...['one', 'two', 'read', 'more', 'less', 'same', 'again'],
 ];
-/** Marks that tell the names of a question apart that names several. */
+/** Marks that distinguish the names of a question that has several. */
 const ORDER = ['one', 'two'];
 /** Words of the embedded world's sentences that belong to no relation. */
 const FURTHER =
@@ -51,7 +51,7 @@ const FURTHER =
 /** Vocabulary of the embedded world: a list of words, not how they are put together. */
 const KNOWN: ReadonlySet<string> = new Set(
   ANALYZERS.english(
-    [...RELATIONS.flatMap(({ says, nouns, asks }) => [...says, ...nouns, ...asks]), FURTHER]
+    [...RELATIONS.flatMap(({ statements, nouns, asks }) => [...statements, ...nouns, ...asks]), FURTHER]
       .concat(Object.values(COMPARED), Object.values(SHARED))
       .join(' ')
       .replace(/\{\w\}/g, ' '),
@@ -63,7 +63,7 @@ interface Read {
   /** The question's words, its names as marks. */
   readonly ask: string;
   /** Names of the question, each with its mark. */
-  readonly asked: ReadonlyMap<string, string>;
+  readonly marks: ReadonlyMap<string, string>;
   /** Readings by name: the words of the sentence it was last read in, and the way there. */
   readonly readings: ReadonlyMap<string, string>;
   /** Ways of the names searched for, in order. */
@@ -90,10 +90,10 @@ export const view: WindowView<Read> = {
 
 function begin({ observation }: First): Read {
   const pieces = cutAtMentions(readQuestion(observation));
-  const asked = marksOf(pieces.filter((_, i) => i % 2 === 1));
-  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? asked.get(piece)!.split(' ') : stemsOf(piece)));
+  const marks = marksOf(pieces.filter((_, i) => i % 2 === 1));
+  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? marks.get(piece)!.split(' ') : stemsOf(piece)));
   const ask = words.slice(0, MAX_QUESTION).join(' ');
-  return { ask, asked, readings: new Map(), searches: [], notes: [], numbers: new Map(), stood: new Map() };
+  return { ask, marks, readings: new Map(), searches: [], notes: [], numbers: new Map(), stood: new Map() };
 }
 
 /** Marks of a question's mentions: `asked`, with its place among them where there are several; `word`. */
@@ -109,10 +109,10 @@ function updateRead(read: Read, { action, observation }: SeenTurn): Read {
   const command = parse(action);
   if (command?.type !== 'search') return read;
   const query = command.content;
-  const way = read.asked.get(query) ?? read.readings.get(query) ?? 'other';
+  const way = read.marks.get(query) ?? read.readings.get(query) ?? 'other';
   const found = new Map<string, string>();
   for (const passage of readPassages(observation)) {
-    const from = wayOf(passage, query, way) + (isAboutAll(passage, read.asked) ? ' both' : '');
+    const from = wayOf(passage, query, way) + (isAboutAll(passage, read.marks) ? ' both' : '');
     for (const { names, words } of sentencesOf(passage)) {
       for (const name of names) {
         if (name !== passage.title && !found.has(name)) found.set(name, boundText(`${words} ${from}`));
@@ -122,17 +122,17 @@ function updateRead(read: Read, { action, observation }: SeenTurn): Read {
   }
   const readings = new Map(read.readings);
   for (const [name, reading] of found) {
-    // What stands far from the search says less than what is known already.
+    // A passage far from the search adds less than what is known already.
     if (!(readings.has(name) && FAR.test(reading))) readings.set(name, reading);
   }
-  const told = { ...read, readings, searches: [...read.searches, way].slice(-MAX_SEARCHES) };
-  if (!namesSeveral(read)) return told;
+  const updated = { ...read, readings, searches: [...read.searches, way].slice(-MAX_SEARCHES) };
+  if (!namesSeveral(read)) return updated;
   const own = readPassages(observation).filter(({ title }) => title === query);
-  return own.reduce<Read>((noted, passage) => withNotes(noted, passage, `of ${way}`), told);
+  return own.reduce<Read>((noted, passage) => withNotes(noted, passage, `of ${way}`), updated);
 }
 
-function namesSeveral({ asked }: Read): boolean {
-  return [...asked.values()].includes(`asked ${ORDER[0]}`);
+function namesSeveral({ marks }: Read): boolean {
+  return [...marks.values()].includes(`asked ${ORDER[0]}`);
 }
 
 /** Notes what a passage that was searched for holds: its numbers, and the names that stood in an earlier one. */
@@ -147,7 +147,7 @@ function withNotes(read: Read, passage: ReadPassage, way: string): Read {
         const number = Number(name);
         notes.push(boundText(`read number ${words} ${way} ${compareNumbers(numbers.get(steps), number)}`.trimEnd()));
         numbers.set(steps, number);
-      } else if (isName(name) && name !== passage.title && !read.asked.has(name)) {
+      } else if (isName(name) && name !== passage.title && !read.marks.has(name)) {
         if (read.stood.has(name) && read.stood.get(name) !== way) notes.push(boundText(`read again ${words} ${way}`));
         if (!stood.has(name)) stood.set(name, way);
       }
@@ -171,10 +171,10 @@ function wayOf(passage: ReadPassage, query: string, way: string): string {
   return link ? `by ${link.words} of ${way}` : 'far';
 }
 
-function isAboutAll(passage: ReadPassage, asked: ReadonlyMap<string, string>): boolean {
-  if (asked.size < 2) return false;
+function isAboutAll(passage: ReadPassage, marks: ReadonlyMap<string, string>): boolean {
+  if (marks.size < 2) return false;
   const sentences = sentencesOf(passage);
-  for (const name of asked.keys()) {
+  for (const name of marks.keys()) {
     if (name !== passage.title && !sentences.some(({ names }) => names.has(name))) return false;
   }
   return true;
@@ -214,12 +214,12 @@ function stemsOf(text: string): string[] {
   return ANALYZERS.english(text).map((stem) => (KNOWN.has(stem) ? stem : 'other'));
 }
 
-function candidate(action: string, { asked, readings }: Read): string {
+function candidate(action: string, { marks, readings }: Read): string {
   const command = parse(action);
   if (!command) return 'none';
   const { type, content } = command;
   if (type === 'answer' && (content === 'yes' || content === 'no')) return `answer ${content}`;
-  const reading = readings.get(content) ?? asked.get(content) ?? 'unread';
+  const reading = readings.get(content) ?? marks.get(content) ?? 'unread';
   return `${type === 'search' ? type : formOf(content)} ${reading}`;
 }
 

@@ -62,7 +62,7 @@ export const agentgym: AgentGymDialect = {
     }),
     score: 'step',
     isSolved: (score) => score > 0,
-    // The paper's ids. Which goals they name depends on the server's machine, so depths are not told.
+    // The paper's ids. Which goals they name depends on the server's machine, so no depths are given.
     tasks: {
       ...taskTable(TASKS, [], 'textcraft'),
       split: (split) => (split === 'train' ? TRAIN_IDS : TEST_IDS),

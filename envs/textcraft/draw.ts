@@ -8,7 +8,7 @@ import { readOpening } from './text.ts';
 
 const MAX_LINES = 40;
 
-/** Worlds by what varies names and recipes: each keeps the rule books of the seeds it was asked for. */
+/** Worlds by what varies names and recipes: each keeps the rule books of the seeds it has opened. */
 const worlds = new Map<string, TextCraft>();
 
 export const draw: Draw = (task, first, turns, options = {}) => {

@@ -38,7 +38,7 @@ export interface Taken {
   readonly amount: Amount;
 }
 
-/** Fidelity. `original` does as AgentGym's server does; `corrected` differs from it as the README's table says. */
+/** Fidelity. `original` does as AgentGym's server does; `corrected` differs from it as the README's table lists. */
 export type Fidelity = 'corrected' | 'original';
 
 /** Longest action that the corrected world reads, in UTF-16 units. */
@@ -120,7 +120,7 @@ export class Effects {
 
 /**
  * True if the stacks are the recipe's ingredients, in any order, each exactly in its number. The output's number is
- * not asked about: `craft 99 stick using 2 oak planks` makes 4.
+ * not checked: `craft 99 stick using 2 oak planks` makes 4.
  */
 function fits(tree: Tree, recipe: Recipe, stacks: readonly Stack[]): boolean {
   const left = [...stacks];

@@ -11,7 +11,7 @@ import { EVAL_SEED, tasksOf } from './tasks.ts';
 import * as text from './text.ts';
 import { Variants } from './variants.ts';
 
-/** Options of the world; README.md says what each is for. */
+/** Options of the world; README.md explains each. */
 export interface TextCraftOptions {
   readonly fidelity: Fidelity;
   readonly order: Order;
@@ -21,7 +21,7 @@ export interface TextCraftOptions {
   readonly recipes: 'true' | 'recombined' | 'mixed';
   /** Amounts in which a found item is listed. */
   readonly amounts: Amounts;
-  /** True when `inventory` is among the listed actions; it can always be said. */
+  /** True when `inventory` is among the listed actions; the action itself is always valid. */
   readonly listInventory: boolean;
 }
 
@@ -53,11 +53,11 @@ export type Inventory = Map<Item, Amount>;
 /**
  * TextCraft: find and craft Minecraft items until the goal item exists.
  *
- * Observation  English text; the first lists the recipes and the goal, each later one says what happened or why not.
+ * Observation  English text; the first lists the recipes and the goal, each later one states what happened or why not.
  * Action       `craft N item using N item, …` | `get N item` | `inventory`; anything else costs a turn.
  * Reward       1 on the turn that makes the goal item, else 0.
  * Terminates   when the goal item is made. Truncation belongs to the horizon.
- * Randomness   which recipes are listed beside the needed ones and in what order, and where options say so the names and
+ * Randomness   which recipes are listed beside the needed ones and in what order, and by options also the names and
  *              recipes themselves, from the task seed. Steps have none.
  * Source       AgentGym, agentenv-textcraft at 3ef9235d, after Prasad et al. 2024 (ADaPT), https://arxiv.org/abs/2311.05772
  * Differs      see the table in README.md; `fidelity: 'original'` differs nowhere the golden traces reach.

@@ -25,7 +25,7 @@ const CHOICES: { readonly [K in keyof TextCraftOptions]: readonly TextCraftOptio
 /**
  * Creates the world.
  * @param options `fidelity`, `order`, `names`, `recipes`, `amounts`, `listInventory`: see README.md
- * @throws {UserError} for an option or a value that is none of these
+ * @throws {UserError} for an unknown option or value
  */
 export function createEnv(options: EnvOptions = {}): TextCraft {
   return new TextCraft(checkOptions(options));

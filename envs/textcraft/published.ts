@@ -1,6 +1,6 @@
 /**
  * Published episodes of TextCraft (AgentTraj-L). They follow the rule book of their authors' machine (`order:
- * 'agenttraj'`), list commands that Python's hash order drew, and say `Instruction:` before every observation.
+ * 'agenttraj'`), list commands that Python's hash order drew, and put `Instruction:` before every observation.
  */
 import type { PublishedEpisodes } from '../../src/core/agentgym.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
@@ -12,7 +12,7 @@ const HEAD = 'Instruction:\n';
 
 /**
  * Plays them under the configured options, the order of recipe files aside. An episode's task is the one that has its
- * goal in the configured world, whatever its id says: under `order: 'sorted'` 65 of the paper's 100 test ids name goals
+ * goal in the configured world, whatever its id: under `order: 'sorted'` 65 of the paper's 100 test ids name goals
  * that train ids demonstrate.
  * @param options checked ones of the world
  */

@@ -1,6 +1,6 @@
 /**
- * Variants of the rule book for training, drawn from a task's seed: item names permuted, recipes recombined. What is
- * learnt from them is how to read a list of recipes, for neither a name nor a familiar recipe says what to do.
+ * Variants of the rule book for training, drawn from a task's seed: item names permuted, recipes recombined. They teach
+ * to read a list of recipes, since neither a name nor a familiar recipe suffices to choose an action.
  *
  * Both change the distribution of training tasks and are named wherever a result rests on them. Evaluation
  * (`EVAL_SEED`) always has the rule book itself.
@@ -101,7 +101,7 @@ export class Variants {
   }
 }
 
-/** Ingredients as they are told apart, whatever their order. */
+/** Key of ingredients, the same in any order. */
 function keyIngredients(ingredients: readonly Ingredient[]): string {
   const parts = ingredients.map(({ name, count }) => `${count} ${name}`);
   return parts.sort().join(', ');

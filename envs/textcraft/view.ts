@@ -1,7 +1,8 @@
 /**
  * World in few tokens, for the local policy: goal first, then the recipes, a line each, then about four tokens a turn.
- * Each listed action says how many of what it finds or makes are held, and how many times it was found or made, counted from the
- * answers read so far: what a craft uses up is held no longer, but a policy that goes in circles sees that it does.
+ * Each listed action shows how many of what it finds or makes are held, and how many times it was found or made,
+ * counted from the answers read so far: what a craft uses up is held no longer, but a policy that goes in circles sees
+ * that it does.
  *
  *     goal stick
  *     4 stick using 2 planks
@@ -133,7 +134,7 @@ function renderPrompt(observation: string): Rendered {
       .map(({ at }) => at)
       .slice(0, MAX_MENTIONS);
   };
-  const mentions = new Map<string, readonly number[]>(); // asked for again every turn
+  const mentions = new Map<string, readonly number[]>(); // needed again every turn
   return {
     segments,
     focus: words(goal),

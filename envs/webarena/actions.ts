@@ -190,11 +190,11 @@ function findNamedRows(nodes: readonly AxNode[], intent: string): Set<number> {
 const NAVIGATION = new Set(['navigation']);
 const TABLE = new Set(['table', 'list']);
 
-/** Places of what has one of these roles and more links than `most`. */
-function longPlaces(nodes: readonly AxNode[], roles: ReadonlySet<string>, most: number): Rect[] {
+/** Places of what has one of these roles and more links than `max`. */
+function longPlaces(nodes: readonly AxNode[], roles: ReadonlySet<string>, max: number): Rect[] {
   const places = nodes.flatMap(({ role = '', rect }) => (roles.has(role) && rect ? [rect] : []));
   return places.filter(
-    (place) => nodes.filter(({ role, rect }) => role === 'link' && isInside(rect, place)).length > most,
+    (place) => nodes.filter(({ role, rect }) => role === 'link' && isInside(rect, place)).length > max,
   );
 }
 
@@ -246,12 +246,12 @@ function others({ snapshot, hasHome }: Choices): string[] {
   return ['go_back', ...(hasHome ? [HOME] : []), ...tabs, ...(tabs.length > 0 ? ['close_tab'] : [])];
 }
 
-/** Types of answers that an objective may ask for; `nothing` where it tells to do something. */
-type Asked = 'nothing' | 'yesno' | 'minutes' | 'distance' | 'number' | 'money' | 'date' | 'text';
+/** Types of answers that an objective may ask for; `nothing` where it is an order. */
+type AnswerType = 'nothing' | 'yesno' | 'minutes' | 'distance' | 'number' | 'money' | 'date' | 'text';
 
 const ASKS = /\?\s*$|^(?:tell|list|get|give|find|name|count|compare|identify|provide|what|who|which|how|when|where)\b/i;
 
-function parseAsked(intent: string): Asked {
+function parseAnswerType(intent: string): AnswerType {
   const words = intent.replace(/"[^"]*"/g, ' ');
   if (!ASKS.test(words)) return 'nothing';
   if (/^(?:can|is|are|does|do|did|has|have|was|were|will)\b/i.test(words)) return 'yesno';
@@ -262,9 +262,9 @@ function parseAsked(intent: string): Asked {
   return /\bdate\b|\bwhen\b/i.test(words) ? 'date' : 'text';
 }
 
-/** Ways to end: at once where nothing is asked, else by the stage of the answers. */
+/** Ways to end: at once where no answer is asked for, else by the stage of the answers. */
 function ends({ intent }: Choices, mayStage: boolean): string[] {
-  if (parseAsked(intent) === 'nothing') return ['stop []'];
+  if (parseAnswerType(intent) === 'nothing') return ['stop []'];
   return mayStage ? [ANSWER] : ['stop [N/A]'];
 }
 
@@ -280,7 +280,7 @@ function typings(field: string, choices: Choices): string[] {
   return texts.flatMap((text) => [`type [${field}] [${text}] [1]`, `type [${field}] [${text}] [0]`]);
 }
 
-const PARTS: Readonly<Partial<Record<Asked, RegExp>>> = {
+const PARTS: Readonly<Partial<Record<AnswerType, RegExp>>> = {
   minutes: /\d+ (?:hours?|minutes?)\b/g,
   distance: /\d[\d.,]* k?m\b/g,
   number: /(?<![\w.$-])\d+(?![\w.:-])/g,
@@ -290,13 +290,13 @@ const PARTS: Readonly<Partial<Record<Asked, RegExp>>> = {
 
 /** Answers that may be given: `N/A`, then those that the page shows, of the type asked for. */
 function answers(choices: Choices): string[] {
-  const asked = parseAsked(choices.intent);
-  if (asked === 'yesno') return ['stop [Yes]', 'stop [No]', 'stop [N/A]'];
-  const part = PARTS[asked];
+  const type = parseAnswerType(choices.intent);
+  if (type === 'yesno') return ['stop [Yes]', 'stop [No]', 'stop [N/A]'];
+  const part = PARTS[type];
   const shown = part ? values(choices).flatMap((text) => text.match(part) ?? []) : values(choices);
-  // What the objective says itself is no answer to it.
-  const said = new Set(slotsOf(choices.intent).map(({ text }) => text));
-  return [...new Set(['stop [N/A]', ...shown.filter((text) => !said.has(text)).map((text) => `stop [${text}]`)])];
+  // A text of the objective itself is no answer to it.
+  const quoted = new Set(slotsOf(choices.intent).map(({ text }) => text));
+  return [...new Set(['stop [N/A]', ...shown.filter((text) => !quoted.has(text)).map((text) => `stop [${text}]`)])];
 }
 
 /** Short texts of the page's main part, in order. */

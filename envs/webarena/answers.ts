@@ -13,7 +13,7 @@ export type Answer =
   | { readonly type: 'money'; readonly value: number }
   /** `2023-05-30` */
   | { readonly type: 'date'; readonly value: string }
-  /** Metres, told to 100 of them. */
+  /** Metres, rounded to 100. */
   | { readonly type: 'distance'; readonly value: number }
   | { readonly type: 'minutes'; readonly value: number }
   | { readonly type: 'yesno'; readonly value: boolean }
@@ -21,11 +21,11 @@ export type Answer =
   /** The task cannot be done: `N/A`. */
   | { readonly type: 'none' };
 
-/** An answer in words may be this many times as long as what was asked for, plus `SLACK` characters. */
+/** An answer in words may be this many times as long as the right one, plus `SLACK` characters. */
 const LENGTH_FACTOR = 2;
 const SLACK = 24;
 
-/** The answer as one would say it, and as a page shows it. */
+/** Text of an answer, as one would write it and as a page shows it. */
 export function answerText(answer: Answer): string {
   switch (answer.type) {
     case 'number':
@@ -45,7 +45,7 @@ export function answerText(answer: Answer): string {
   }
 }
 
-/** True if `given` says the answer and nothing that contradicts it. */
+/** True if `given` states the answer and nothing that contradicts it. */
 export function accepts(answer: Answer, given: string): boolean {
   const text = cleanAnswer(given);
   if (text.length > LENGTH_FACTOR * answerText(answer).length + SLACK) return false;

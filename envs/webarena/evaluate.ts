@@ -31,7 +31,7 @@ export interface Evaluation {
   readonly string_note?: string;
 }
 
-/** Page that program_html opens, what it selects there, and what that has to say. */
+/** Page that program_html opens, what it selects there, and what that must contain. */
 export interface HtmlTarget {
   readonly url: string;
   readonly locator: string;

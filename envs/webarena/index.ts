@@ -17,7 +17,7 @@ export { prompt } from './prompt.ts';
 export { view } from './view.ts';
 
 /**
- * Starts what the options need: a Chromium, or nothing. @throws {UserError} without a Chromium where one is asked for
+ * Starts what the options need: a Chromium, or nothing. @throws {UserError} without a Chromium where one is configured
  */
 export async function start(options: EnvOptions): Promise<Resources> {
   const { sites, driver, screenshots } = webArenaOptions(options);

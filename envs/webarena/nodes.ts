@@ -57,7 +57,7 @@ interface Untouched {
   readonly firstOf: Int32Array;
 }
 
-/** Pages asked for last: sessions of one task, and steps on one page, ask for the same ones. */
+/** Pages read last: sessions of one task, and steps on one page, read the same ones. */
 const untouched = new Map<Page, Untouched>();
 const MAX_UNTOUCHED = 128;
 
@@ -211,10 +211,10 @@ function cellNodes(placed: Placed, value: string, isFocused: boolean, origin: st
   const id = idOfCell(placed.index);
   const rect = rectOf(placed);
   const focus = isFocused ? FOCUSED : NONE;
-  const text = (role: string, name: string, properties: readonly AxProperty[], said: string): AxNode[] =>
-    said === ''
+  const text = (role: string, name: string, properties: readonly AxProperty[], content: string): AxNode[] =>
+    content === ''
       ? [nodeOf(id, role, name, properties, rect)]
-      : [nodeOf(id, role, name, properties, rect, [`${id}t`]), nodeOf(`${id}t`, 'StaticText', said, NONE, rect)];
+      : [nodeOf(id, role, name, properties, rect, [`${id}t`]), nodeOf(`${id}t`, 'StaticText', content, NONE, rect)];
   // An empty field's text is a node without a name, which nothing prints: the browser has none.
   const field = (role: string, label: string, properties: readonly AxProperty[]): AxNode[] => [
     nodeOf(id, role, label, properties, rect, [`${id}t`], value),

@@ -9,14 +9,14 @@ export interface Slot {
   readonly text: string;
   /** Words that stand beside it, as stems: the one before it, and before `to` and `on` the one before that. */
   readonly called: readonly string[];
-  /** True where the word is the objective's first, which tells what to do: `Review "Lamp" …`. */
+  /** True where the word is the objective's first, a verb that orders: `Review "Lamp" …`. */
   readonly isOrder: boolean;
 }
 
 /** Pattern of a slot: a text in quotes, or a number. */
 export const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
 const ARTICLES = new Set(['the', 'a', 'an', 'my', 'your', 'its']);
-/** Words that say little by themselves: the one before them counts too. */
+/** Words that mean little by themselves: the one before them counts too. */
 const BRIDGES = new Set(['to', 'on']);
 
 /** Slots kept: a group's members and all turns of an episode ask for the same ones. */

@@ -8,7 +8,7 @@ import type { Dialect } from './tree.ts';
 export interface WebArenaOptions {
   /** `corrected` (default) or `original`, see README.md. */
   readonly fidelity: Fidelity;
-  /** `2023` (default): no addresses at links, `img` for images; `chromium`: all that today's Chromium says. */
+  /** `2023` (default): no addresses at links, `img` for images; `chromium`: all that today's Chromium prints. */
   readonly dialect: Dialect;
   /** `in-process` (default) or `chromium`: what drives the sites of our own. */
   readonly driver: 'in-process' | 'chromium';
@@ -36,7 +36,7 @@ const CHOICES = {
 const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs', 'screenshots'];
 
 /**
- * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an option or a value that is none
+ * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an unknown option or value
  * of these
  */
 export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {

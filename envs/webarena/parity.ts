@@ -2,7 +2,7 @@
  * Parity with recordings of WebArena and of AgentGym's fork: observations from recorded nodes and rectangles, action
  * texts, evaluators, prompt texts, the server's exchanges, the paper's split. No browser is needed.
  *
- * Left out, as the recordings' page says: texts that NLTK's sentence splitter would cut, and observations that a live
+ * Left out, as the recordings' page lists: texts that NLTK's sentence splitter would cut, and observations that a live
  * browser made during the server's exchanges (they are taken from the recording).
  */
 import { UserError } from '../../src/core/errors.ts';
@@ -186,7 +186,7 @@ async function answerOf(row: Row): Promise<Row> {
   }
 }
 
-/** A page that answers as the recording's stand-in did, and keeps what it was asked. */
+/** A page that answers as the recording's stand-in did, and logs the calls it received. */
 class ScriptedPage implements EvaluationPage {
   readonly log: unknown[] = [];
   #url: string;

@@ -30,7 +30,7 @@ export function screenshotFile(folder: string, { index, seed }: Pick<Task, 'inde
   return join(folder, `${name}.jpeg`);
 }
 
-/** Part of a session's options that keeps a screenshot of each observation; empty where none are asked for. */
+/** Part of a session's options that keeps a screenshot of each observation; empty where none are configured. */
 export function screenshotsOf(
   driver: Driver,
   folder: string | undefined,
@@ -44,7 +44,7 @@ let isWarned = false;
 
 /**
  * Keeps a screenshot of the page that the driver shows. One that cannot be had or written is left out, since the
- * episode does not depend on it; the first of a thread is told as a warning of the process.
+ * episode does not depend on it; the first of a thread becomes a warning of the process.
  */
 export async function keepScreenshot(
   driver: Driver,

@@ -1,6 +1,6 @@
 /**
  * One environment of AgentGym's WebArena server, as far as text decides it: reply → action, description of what was
- * done, exceptions as observations, score at `stop`. Pages are asked for through `ServerPage`, so a recording can
+ * done, exceptions as observations, score at `stop`. Pages are read through `ServerPage`, so a recording can
  * answer as well as a browser.
  *
  * Source  AgentGym `agentenv-webarena` at 3ef9235d, `environment.py`; its defects are kept (an error inside an
@@ -98,7 +98,7 @@ export class ServerEpisode {
   }
 }
 
-/** Reason why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
+/** Reason why an action fails before a browser is used: the original's `fail_error`, empty where it does not. */
 export function failsBeforehand(action: Action, lines: Lines, tabs: number): string {
   switch (action.type) {
     case 'CLICK':

@@ -38,7 +38,7 @@ export interface BrowseOptions {
   resolveAllowed(url: string): string | undefined;
   /** Keys that have an effect; all where absent. */
   isKey?(key: string): boolean;
-  /** Called with each observation before it is given out, while the page stands as it was read. */
+  /** Hook that runs before each observation is returned, while the page stands as it was read. */
   onObservation?(observation: string): Promise<void>;
 }
 
@@ -198,7 +198,8 @@ export class WebSession implements Session {
       case 'GOTO_URL': {
         const url = this.#options.resolveAllowed(strip(action.url));
         if (url === undefined) return ERRORS.address;
-        // An answer that is no page (a download, say) leaves everything as it is; a site that is down is a failure.
+        // An answer that is no page (a download, for example) leaves everything as it is; a site that is down is a
+        // failure.
         return this.#rescue(/net::ERR_ABORTED|Download is starting/, ERRORS.address, driver.goto(url));
       }
       case 'PAGE_FOCUS':
@@ -303,11 +304,11 @@ function hostOf(url: string): string {
   return /^\w+:\/\/([^/]*)/.exec(url)?.[1] ?? '';
 }
 
-/** Text cut at the end of a line, with a line that says so. */
-function cut(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const end = text.lastIndexOf('\n', most);
-  const kept = text.slice(0, end > 0 ? end : most);
+/** Text cut at the end of a line, with a last line that marks the cut. */
+function cut(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const end = text.lastIndexOf('\n', max);
+  const kept = text.slice(0, end > 0 ? end : max);
   return `${kept}\n(the page is longer: ${text.length - kept.length} characters are left out)`;
 }
 

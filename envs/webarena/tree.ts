@@ -9,7 +9,10 @@
 import type { Fidelity } from './grammar.ts';
 import { repr, strip } from './python.ts';
 
-/** `chromium` prints what today's Chromium says; `2023` what agents were trained on: no `url`, `img` for `image`. */
+/**
+ * Dialect of the tree: `chromium` prints what today's Chromium does; `2023` what agents were trained on: no `url`,
+ * `img` for `image`.
+ */
 export type Dialect = '2023' | 'chromium';
 
 /** Rectangle in CSS pixels. */
@@ -275,7 +278,7 @@ function overlap(from: number, length: number, end: number): number {
   return Math.max(0, Math.min(from + length, end) - Math.max(from, 0));
 }
 
-/** Text that its printed parent's name says already. */
+/** True of text that its printed parent's name contains already. */
 function repeatsParent(node: AxNode, parent: AxNode | undefined): boolean {
   return node.role === 'StaticText' && parent?.name !== undefined && parent.name.includes(node.name ?? '');
 }

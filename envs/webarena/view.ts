@@ -1,10 +1,10 @@
 /**
  * Text that the local policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
  * stands, words of the sites' own labels stay, everything else is `other`, `number`, `money`, … So nothing is learnt of a
- * world by heart. The prompt tells the objective, with `used` behind what was typed, chosen or followed already, the
- * page's title, what its fields hold and the last actions; each listed action says what it acts on, where that stands, what
- * the objective calls the text that it gives (`as to`), and how often the same was done before. `named` is what bears a
- * word of the objective: a field the word that its text is called by, a link or button any but the commonest.
+ * world by heart. The prompt gives the objective, with `used` behind what was typed, chosen or followed already, the
+ * page's title, what its fields hold and the last actions; each listed action shows what it acts on, where that stands,
+ * what the objective calls the text that it gives (`as to`), and how often the same was done before. `named` is what
+ * bears a word of the objective: a field the word that its text is called by, a link or button any but the commonest.
  *
  *     goal add q1 used to my wish list | at q1 store | holds quantity number | did type search q1 enter | did link q1
  *     candidates: press add to wish list named · link reviews number · type quantity q1 as add · stop
@@ -18,7 +18,7 @@ import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { readTurn } from './describe.ts';
 import { isCalled, SLOT, type Slot, slotsOf, stem } from './objective.ts';
 
-/** Actions of the past that are shown, fields of a page, words of a name, rows that are told apart. */
+/** Actions of the past that are shown, fields of a page, words of a name, rows that are distinguished. */
 const REMEMBERED = 4;
 const MAX_FIELDS = 6;
 const MAX_WORDS = 5;
@@ -74,7 +74,7 @@ interface Element {
   readonly role: string;
   readonly name: string;
   /** The name in words. */
-  readonly said: readonly string[];
+  readonly words: readonly string[];
   /** The label before it, or its column and row. */
   place: readonly string[];
   /** Text of a field, choice of a select, `on` or `off` of a box. */
@@ -84,7 +84,7 @@ interface Element {
 /** Objective and page of a turn. */
 interface Reading {
   readonly goal: readonly string[];
-  /** Words of the goal that say something, as stems. */
+  /** Words of the goal that carry meaning, as stems. */
   readonly stems: ReadonlySet<string>;
   /** Texts of the slots in lower case, and what they are called. */
   readonly slots: readonly string[];
@@ -115,8 +115,8 @@ function read(objective: string, page: string): Reading {
   const called = slotsOf(objective).slice(0, MAX_SLOTS);
   const slots = called.map(({ text }) => text.toLowerCase());
   const goal = renderObjective(objective, slots);
-  const said = new Set(goal.filter((word) => !COMMON.has(word) && slotOf(word) < 0).map(stem));
-  const reading = { goal, stems: said, slots, called, ...readPage(page, slots) };
+  const stems = new Set(goal.filter((word) => !COMMON.has(word) && slotOf(word) < 0).map(stem));
+  const reading = { goal, stems, slots, called, ...readPage(page, slots) };
   if (recent.size >= MAX_RECENT) recent.delete(recent.keys().next().value!);
   recent.set(key, reading);
   return reading;
@@ -173,21 +173,21 @@ function plainWords(lower: string): readonly string[] {
   const known = plain.get(lower);
   if (known) return known;
   const type = TYPES.find(([pattern]) => pattern.test(lower))?.[1];
-  const said = type === undefined ? inWords(lower, []) : [type];
+  const words = type === undefined ? inWords(lower, []) : [type];
   if (plain.size >= MAX_PLAIN) plain.clear();
-  plain.set(lower, said);
-  return said;
+  plain.set(lower, words);
+  return words;
 }
 
 function inWords(lower: string, slots: readonly string[]): readonly string[] {
   let text = lower;
   for (const [i, slot] of slots.entries()) if (slot.length > 2) text = text.replaceAll(slot, ` ${slotWord(i)} `);
   const words = text.match(/q\d\b|[a-z]+|\d+/g) ?? [];
-  const said = words.map((word) =>
+  const known = words.map((word) =>
     slotOf(word) >= 0 || WORDS.has(word) ? word : /\d/.test(word) ? 'number' : 'other',
   );
-  if (!said.includes('other')) return said.slice(0, MAX_WORDS);
-  const found = said.filter((word) => slotOf(word) >= 0);
+  if (!known.includes('other')) return known.slice(0, MAX_WORDS);
+  const found = known.filter((word) => slotOf(word) >= 0);
   return found.length > 0 ? ['other', 'with', ...found] : ['other'];
 }
 
@@ -206,14 +206,14 @@ function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' 
     if (id === undefined || role === undefined) continue;
     const name = single ?? double ?? '';
     if (role === 'RootWebArea') title = renderTitle(name, slots);
-    const said = renderName(name, slots);
-    const element: Element = { role, name, said, place: [], holds: findHeldSlots(role, rest, slots) };
+    const words = renderName(name, slots);
+    const element: Element = { role, name, words, place: [], holds: findHeldSlots(role, rest, slots) };
     // A text of the site's own words is the label of what follows it.
-    if (before?.role === 'StaticText' && isLabel(before.said)) element.place = ['by', ...before.said.slice(0, 3)];
+    if (before?.role === 'StaticText' && isLabel(before.words)) element.place = ['by', ...before.words.slice(0, 3)];
     // Only what stands inside is a field's text: after an empty one comes the label of the next.
     if (role === 'StaticText' && before && tabs!.length > depth) {
-      if (FIELDS.has(before.role)) before.holds = said;
-      if (before.role === 'status' || before.role === 'alert') append(notices, said);
+      if (FIELDS.has(before.role)) before.holds = words;
+      if (before.role === 'status' || before.role === 'alert') append(notices, words);
     }
     table.take(tabs!.length, element);
     elements.set(id, element);
@@ -224,8 +224,8 @@ function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' 
   return { elements, title, notices: notices.slice(0, MAX_WORDS) };
 }
 
-function isLabel(said: readonly string[]): boolean {
-  return said.length > 0 && !said.includes('other') && !said.includes('number') && slotOf(said[0]!) < 0;
+function isLabel(words: readonly string[]): boolean {
+  return words.length > 0 && !words.includes('other') && !words.includes('number') && slotOf(words[0]!) < 0;
 }
 
 /** `Orders - Harbour Store`: the page's own part, then the site's last word. */
@@ -263,7 +263,7 @@ class TableReader {
     } else if (role === 'row') {
       this.#rowDepth = depth;
       this.#column = 0;
-    } else if (role === 'columnheader') this.#headers.push(element.said);
+    } else if (role === 'columnheader') this.#headers.push(element.words);
     else if (this.#rowDepth >= 0) {
       if (role === 'cell') this.#column++;
       this.#row.push({ element, column: this.#column - 1 });
@@ -273,9 +273,9 @@ class TableReader {
   end(): void {
     if (this.#row.length > 0) {
       this.#rows++;
-      const named = new Set(this.#row.flatMap(({ element }) => element.said.filter((word) => slotOf(word) >= 0)));
+      const named = new Set(this.#row.flatMap(({ element }) => element.words.filter((word) => slotOf(word) >= 0)));
       for (const { element, column } of this.#row) {
-        const others = [...named].filter((word) => !element.said.includes(word));
+        const others = [...named].filter((word) => !element.words.includes(word));
         const header = this.#headers[column] ?? [];
         const number = String(Math.min(this.#rows, MAX_ROWS));
         element.place = ['in', ...header.slice(0, 2), 'row', number, ...(others.length > 0 ? ['with', ...others] : [])];
@@ -286,7 +286,7 @@ class TableReader {
   }
 }
 
-/** An action in words, and what else is told of a candidate. */
+/** An action in words, and what else a candidate shows. */
 interface Act {
   readonly words: readonly string[];
   readonly about: readonly string[];
@@ -313,12 +313,12 @@ function actOf(action: string, reading: Reading): Act {
   const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
   if (verb === 'type') {
     const typed = text === undefined ? [] : renderName(text, reading.slots);
-    const words = ['type', ...on.said, ...typed, ...(enter === '1' ? ['enter'] : [])];
+    const words = ['type', ...on.words, ...typed, ...(enter === '1' ? ['enter'] : [])];
     return { words, about: [...findCallingWords(text, on, reading), ...holds] };
   }
   return {
-    words: [VERBS[on.role] ?? 'link', ...on.said],
-    about: [...on.place, ...findNamedWords(on.said, reading), ...holds],
+    words: [VERBS[on.role] ?? 'link', ...on.words],
+    about: [...on.place, ...findNamedWords(on.words, reading), ...holds],
   };
 }
 
@@ -386,7 +386,7 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
   put(['at', ...title]);
   if (notices.length > 0) put(['note', ...notices]);
   const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && (holds[0] ?? 'off') !== 'off');
-  for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put(['holds', ...said, ...holds]);
+  for (const { words, holds } of fields.slice(0, MAX_FIELDS)) put(['holds', ...words, ...holds]);
   for (const text of memory.trail) put(['did', text]);
   if (memory.inStage) put(['choose']);
   return {
@@ -396,10 +396,10 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
       const { words, about } = actOf(action, reading);
       // What a field holds already is not what the action is about.
       const held = about.indexOf('holds');
-      const told = [...words, ...(held < 0 ? about : about.slice(0, held))];
-      const slots = new Set(told.filter((word) => slotOf(word) >= 0));
-      const said = new Set(told.map(stem).filter((word) => reading.stems.has(word)));
-      return goal.flatMap((word, i) => (slots.has(word) || said.has(stem(word)) ? [wordAt[i]!] : []));
+      const meant = [...words, ...(held < 0 ? about : about.slice(0, held))];
+      const slots = new Set(meant.filter((word) => slotOf(word) >= 0));
+      const stems = new Set(meant.map(stem).filter((word) => reading.stems.has(word)));
+      return goal.flatMap((word, i) => (slots.has(word) || stems.has(stem(word)) ? [wordAt[i]!] : []));
     },
   };
 }
@@ -437,7 +437,7 @@ const COMMON = new Set(
   long often has have got did does do can get not yes no than most first last between up about one all`.split(/\s+/),
 );
 
-/** Words that the view itself says. */
+/** Words of the view itself. */
 const OWN =
   'goal | at note holds did choose other with number money date distance minutes by in row of link press open option check type enter click hover answer none stop home fail again heading on off cancel more scroll down go back forward tab focus new close rows named as used'.split(
     ' ',

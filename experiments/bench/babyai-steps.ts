@@ -52,7 +52,7 @@ export async function babyaiSteps(options: BenchOptions = {}): Promise<Figure[]>
   const raw = load(golden, 'raw');
   const text = load(golden, 'text');
 
-  /** @param round does some work and says how many units it did in how many milliseconds */
+  /** @param round does some work and returns how many units it did in how many milliseconds */
   const measure = (
     name: string,
     unit: string,

@@ -1,6 +1,7 @@
 /**
  * A cluster on one machine: what the seam costs (learner, one worker and a NATS server as three processes against one process on the
- * same cores, in turn), what the broker carries, how soon new weights decide, and whether more workers do what the simulation says.
+ * same cores, in turn), what the broker carries, how soon new weights decide, and whether more workers do what the
+ * simulation predicts.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

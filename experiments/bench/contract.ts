@@ -8,7 +8,7 @@ export interface Figure {
   readonly unit: string;
   /**
    * Baseline it is measured against, in words and figures. Printed as a ratio: `value / reference`, or `ratio` where
-   * pairs were measured and the median of their ratios says more than the ratio of two medians.
+   * pairs were measured and the median of their ratios is a better figure than the ratio of two medians.
    */
   readonly reference?: { readonly name: string; readonly value: number; readonly ratio?: number };
   readonly note?: string;

@@ -1,9 +1,9 @@
 /**
  * Cost of seeing a run: rollout throughput with everything on (traces, metrics, TensorBoard, Prometheus
- * asked once a second, the console on a terminal of 120 × 40) against everything off, in interleaved pairs; and how fast, and in how much memory, the viewer
- * opens a run of many episodes.
+ * scraped once a second, the console on a terminal of 120 × 40) against everything off, in interleaved pairs; and how
+ * fast, and in how much memory, the viewer opens a run of many episodes.
  *
- * On a machine that does other things the wall clock is noise: the CPU seconds per env step tell the same more surely,
+ * On a machine that does other things the wall clock is noise: the CPU seconds per env step show the same more surely,
  * because observation adds work and no waiting.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -62,7 +62,7 @@ export interface Cost {
 export interface ViewerCost {
   readonly episodes: number;
   readonly megabytes: number;
-  /** Until the first page of the list is there; the CPU time of it says what an idle machine would need. */
+  /** Until the first page of the list is there; its CPU time is what an idle machine would need. */
   readonly openMs: number;
   readonly openCpuMs: number;
   /** A sort of all episodes with a filter, one page of it. */

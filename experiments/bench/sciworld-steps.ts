@@ -128,7 +128,7 @@ function measureMs(work: () => number): [count: number, ms: number] {
 function replay(
   env: SciWorld,
   { index, actions }: Script,
-  asked: (session: SciWorldSession) => unknown,
+  observe: (session: SciWorldSession) => unknown,
 ): [number, number] {
   const session = openSession(env, index);
   return measureMs(() => {
@@ -136,7 +136,7 @@ function replay(
     for (const action of actions) {
       count++;
       if (session.step(action).kind === 'terminated') break;
-      asked(session);
+      observe(session);
     }
     return count;
   });

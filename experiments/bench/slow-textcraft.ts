@@ -16,7 +16,7 @@ export { view } from '../../envs/textcraft/index.ts';
 /** Milliseconds of the fastest step, and of the slowest. */
 const MIN_MS = 2;
 const MAX_MS = 1000;
-/** Pareto: P(latency > x) = (LEAST_MS / x)^TAIL; the mean is LEAST_MS · TAIL / (TAIL − 1) = 6 ms, the variance infinite. */
+/** Pareto: P(latency > x) = (MIN_MS / x)^TAIL; the mean is MIN_MS · TAIL / (TAIL − 1) = 6 ms, the variance infinite. */
 const TAIL = 1.5;
 
 /** @returns milliseconds */

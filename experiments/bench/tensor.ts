@@ -98,9 +98,9 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
   }
   if (what === 'forward') {
     const forward = await engine.compile(forwardGraph(MODEL));
-    const most = promptsPerRun(TOKENS);
-    const runs = Array.from({ length: Math.ceil(batch / most) }, (_, i) =>
-      promptBatch(MODEL, Math.min(most, batch - i * most), TOKENS),
+    const max = promptsPerRun(TOKENS);
+    const runs = Array.from({ length: Math.ceil(batch / max) }, (_, i) =>
+      promptBatch(MODEL, Math.min(max, batch - i * max), TOKENS),
     );
     return async () => {
       await forwardLogits(forward, weights, runs);

@@ -25,7 +25,7 @@ export interface TextcraftSteps {
   readonly runs: readonly number[];
   /** Median when every pass has a new env, which remembers nothing yet. */
   readonly coldStepsPerSecond: number;
-  /** Median when the listed actions are asked for before every step, as a choosing policy does. */
+  /** Median when the listed actions are read before every step, as a choosing policy does. */
   readonly listedStepsPerSecond: number;
   readonly originalStepsPerSecond: number;
 }

@@ -84,7 +84,7 @@ export async function replayModel(record: unknown, report: Report, folder: strin
   const weights = Object.fromEntries(
     specs.map(({ name, shape }) => [name, f32(shape, readWeight(model.shards.weights.get(name)!))]),
   );
-  // Frozen for what only reads, fed where every weight is trained.
+  // Frozen in programs that only read; fed where every weight is trained.
   await onEachEngine(basename(folder), record as Recorded, report, folder, freeze(model), {}, model.config, weights);
   return { episodes: 1, steps: 0 };
 }

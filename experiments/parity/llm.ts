@@ -100,7 +100,7 @@ function replayChats(rows: readonly RecordedConversation[], report: Report, file
     try {
       const text = template.render(messages, { tools, addGenerationPrompt, variables });
       if (row.error !== undefined) same('rendering', `an error: ${row.error}`, text);
-      // JavaScript prints 1e-7 where Python prints 1e-07: allowed where the recording says so, and there alone.
+      // JavaScript prints 1e-7 where Python prints 1e-07: allowed where the recording marks it, and there alone.
       else if (row.python_numbers) same('rendering', row.text?.replaceAll('1e-07', '1e-7'), text);
       else {
         same('rendering', row.text, text);

@@ -20,12 +20,12 @@ const LEFT = 56;
 const RIGHT = 150;
 const TOP = 40;
 const BOTTOM = 48;
-/** Okabe and Ito's palette: told apart by colour-blind eyes too. */
+/** Okabe and Ito's palette: colour-blind eyes distinguish it too. */
 const COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
 export function plotCurves({ title, x, y, curves }: Plot): string {
-  const most = largestOf(curves.flatMap(({ points }) => points.map((point) => point.x)));
-  const px = (value: number) => LEFT + (value / most) * (WIDTH - LEFT - RIGHT);
+  const max = largestOf(curves.flatMap(({ points }) => points.map((point) => point.x)));
+  const px = (value: number) => LEFT + (value / max) * (WIDTH - LEFT - RIGHT);
   const py = (value: number) => HEIGHT - BOTTOM - value * (HEIGHT - TOP - BOTTOM);
   const grid = [0, 0.25, 0.5, 0.75, 1].map(
     (value) =>
@@ -34,7 +34,7 @@ export function plotCurves({ title, x, y, curves }: Plot): string {
   );
   const ticks = [0, 0.5, 1].map(
     (share) =>
-      `<text x="${px(share * most)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${short(share * most)}</text>`,
+      `<text x="${px(share * max)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${short(share * max)}</text>`,
   );
   const labelAt = spread(curves.map(({ points }) => py(points.at(-1)?.y ?? 0)));
   const lines = curves.map(({ name, points }, i) => {

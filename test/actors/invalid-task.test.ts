@@ -1,4 +1,7 @@
-/** A run outlives one bad task of its world: the culprit is quarantined after its attempts, nothing else is, and the run ends by its own rule. */
+/**
+ * A run survives one invalid task of its world: the culprit is quarantined after its attempts, nothing else is, and the
+ * run ends by its own rule.
+ */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
@@ -7,21 +10,21 @@ import { runConfigSchema } from '../../src/config/run-config.ts';
 import { countUnaccounted } from '../../src/core/failure.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { startRun } from '../../src/run/start-run.ts';
-import { ODD } from '../support/invalid-world.ts';
+import { INVALID } from '../support/invalid-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
-const folder = temporaryFolder('odd-task');
+const folder = temporaryFolder('invalid-task');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let runs = 0;
 
-/** Trains; @returns how the run ended, what it said, and the tasks it gave up */
-async function trainOn(odd: string, policy: object = {}) {
+/** Trains; @returns how the run ended, its notices, and the tasks it gave up */
+async function trainOn(fault: string, policy: object = {}) {
   const dir = join(folder, String(runs++));
   mkdirSync(dir);
   const config = runConfigSchema.parse({
-    env: { id: 'odd', options: { odd } },
+    env: { id: 'invalid', options: { fault } },
     tasks: { sampling: { type: 'epoch' } },
     horizon: { type: 'fixed', rounds: 3 },
     policy: { ...policy, model: { hiddenSize: 16, layers: 1, heads: 2, maxPositions: 100 } },
@@ -56,19 +59,19 @@ async function trainOn(odd: string, policy: object = {}) {
 
 it.each([
   ['throws', 'threw', /something without a message/],
-  ['floating', 'threw', /nobody awaits this/],
-  ['microtask', 'threw', /in nobody’s name/],
+  ['floating', 'threw', /unawaited/],
+  ['microtask', 'threw', /from no call/],
   ['exits', 'exited', /exited/],
   ['nothing', 'policy', /lists no action on turn 0/],
   ['long', 'policy', /tokens long and the model reads 100/],
-])('%s: only the bad task is given up', async (odd, cause, message) => {
-  const { ended, notices, givenUp } = await trainOn(odd);
+])('%s: only the invalid task is given up', async (fault, cause, message) => {
+  const { ended, notices, givenUp } = await trainOn(fault);
   expect(ended.why).toBe('updates');
   const { accounting } = ended.status;
   expect(countUnaccounted(accounting)).toBe(0);
   expect(Object.keys(accounting.failed)).toEqual([cause]);
   expect(notices.filter((line) => message.test(line)).length, notices.join('\n')).toBeGreaterThan(0);
-  expect(givenUp).toEqual([ODD]);
+  expect(givenUp).toEqual([INVALID]);
 });
 
 it('a run of tokens ends where the model has no position left', async () => {

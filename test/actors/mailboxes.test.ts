@@ -1,6 +1,6 @@
 /**
- * Mailboxes of whole runs: each takes what its capacity says and makes others wait, and admission alone keeps a run below
- * that, however late one of its actors comes to its messages.
+ * Mailboxes of whole runs: each takes as much as its capacity and makes others wait, and admission alone keeps a run
+ * below that, however late one of its actors comes to its messages.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Run } from '../../actors/handle.ts';
@@ -45,7 +45,7 @@ afterEach(() => vi.restoreAllMocks());
 
 /** Most messages that waited for each actor, those of waiting senders included; and its cell. */
 interface Watched {
-  readonly most: Record<Name, number>;
+  readonly longest: Record<Name, number>;
   readonly cells: Map<Name, ActorCell>;
   /** Messages dropped by all of them. */
   readonly dropped: () => number;
@@ -56,7 +56,7 @@ interface Watched {
  * would have to move.
  */
 function watch(starved?: Name): Watched {
-  const most = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+  const longest = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
   const cells = new Map<Name, ActorCell>();
   const waiting = new Map<ActorCell, number>();
   const { receive } = ActorCell.prototype;
@@ -69,7 +69,7 @@ function watch(starved?: Name): Watched {
       waiting.set(this, (waiting.get(this) ?? 0) + 1);
       void sent.then(() => waiting.set(this, waiting.get(this)! - 1));
     }
-    most[name] = Math.max(most[name], this.mailbox.length + (waiting.get(this) ?? 0));
+    longest[name] = Math.max(longest[name], this.mailbox.length + (waiting.get(this) ?? 0));
     return sent;
   });
   let dropped = 0;
@@ -80,7 +80,7 @@ function watch(starved?: Name): Watched {
     return offered;
   });
   if (starved) starve(PATHS[starved]);
-  return { most, cells, dropped: () => dropped };
+  return { longest, cells, dropped: () => dropped };
 }
 
 /** Keeps a cell out of the line of those that may run, until the line is empty. */
@@ -180,33 +180,33 @@ describe('mailboxes of a run', () => {
   it.each(names)(
     'hold what admission lets wait, and no more, where the %s comes last to its messages',
     async (late) => {
-      const { most, dropped } = watch(late);
+      const { longest, dropped } = watch(late);
       await play();
       const all = capacities(config());
-      for (const name of bounded) expect(most[name], name).toBeLessThanOrEqual(all[name] - control[name]);
-      expect(most[late]).toBeGreaterThan(5); // and it was late
+      for (const name of bounded) expect(longest[name], name).toBeLessThanOrEqual(all[name] - control[name]);
+      expect(longest[late]).toBeGreaterThan(5); // and it was late
       expect(dropped()).toBe(0);
     },
   );
 
   it('make senders wait once they are full; nothing is lost, and the run goes on', async () => {
-    const { most, cells, dropped } = watch();
+    const { longest, cells, dropped } = watch();
     const all = capacities(config());
     const beyond = 30;
     await play((run) => {
       for (const name of bounded) {
         for (let n = 0; n < all[name] + beyond; n++) run.tell(PATHS[name], harmless[name]);
         expect(cells.get(name)!.mailbox.length).toBe(all[name]);
-        expect(most[name]).toBeGreaterThanOrEqual(all[name] + beyond);
+        expect(longest[name]).toBeGreaterThanOrEqual(all[name] + beyond);
       }
     });
     for (const name of bounded) expect(cells.get(name)!.handled, name).toBeGreaterThan(all[name] + beyond);
     expect(dropped()).toBe(0);
   });
 
-  it('hold as many bytes as are said, the recorder’s: past them the oldest go, and are counted', async () => {
+  it('hold as many bytes as their capacity, the recorder’s: past it the oldest are dropped and counted', async () => {
     const { cells, dropped } = watch();
-    const observation = 'x'.repeat(2 ** 21); // the same for all: said again and again, held once
+    const observation = 'x'.repeat(2 ** 21); // the same for all: sent many times, held once
     const message = (episode: number): RecorderCommand => ({
       type: 'episodes',
       trajectories: [trajectoryOf({ episode, observation })],
@@ -220,8 +220,8 @@ describe('mailboxes of a run', () => {
       expect(cells.get('recorder')!.mailbox.length).toBe(fits);
       expect(dropped()).toBe(beyond);
     });
-    const told = played.filter(({ episode }) => episode >= 10_000).map(({ episode }) => episode);
-    expect(told).toEqual(Array.from({ length: fits }, (_, n) => 10_000 + beyond + n));
+    const recorded = played.filter(({ episode }) => episode >= 10_000).map(({ episode }) => episode);
+    expect(recorded).toEqual(Array.from({ length: fits }, (_, n) => 10_000 + beyond + n));
   });
 });
 

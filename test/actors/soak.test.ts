@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** Threads of this process, where the system tells. */
+/** Counts threads of this process; 0 where the system does not list them. */
 function threads(): number {
   try {
     return readdirSync('/proc/self/task').length;
@@ -37,7 +37,7 @@ function handles(): string[] {
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
-/** Waits for threads and handles to go, which they do a moment after their owner says so. */
+/** Waits for threads and handles to go, which they do a moment after their owner reports it. */
 async function until(holds: () => boolean): Promise<void> {
   for (let looks = 0; looks < 1000 && !holds(); looks++) await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -60,7 +60,8 @@ describe('a long run in a world where 5 % of the steps break', () => {
     const episodes = long ? 10_000 : 400;
     const updates = episodes / (GROUP_SIZE * GROUPS_PER_UPDATE);
     let wrong = 0;
-    // A host that is just filling its heap counts too, so one reading says little: medians of a thousand episodes each.
+    // A host that is just filling its heap counts too, so one reading means little: medians of a thousand episodes
+    // each.
     const early: number[] = [];
     const late: number[] = [];
     let bench: RolloutBench | undefined;

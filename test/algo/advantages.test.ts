@@ -230,7 +230,7 @@ describe('estimate', () => {
     ]);
   });
 
-  it('GiGPO by hand: γ tells apart steps, not trajectories', () => {
+  it('GiGPO by hand: γ distinguishes steps, not trajectories', () => {
     const three = group([
       { turns: [{ observation: 's' }, { observation: 'a', reward: 1 }] },
       { turns: [{ observation: 's' }, { observation: 'b' }] },

@@ -70,7 +70,7 @@ describe('dynamic sampling', () => {
     expect(filtered.map((one) => one.group)).toEqual([0, 2]);
   });
 
-  it('takes rounding for equality, and what is not finite for a signal', () => {
+  it('counts rounding as equality, and values that are not finite as a signal', () => {
     expect(hasSignal([0.1 + 0.2, 0.3])).toBe(false);
     expect(hasSignal([0, 1e-6])).toBe(true);
     expect(hasSignal([5])).toBe(false);
@@ -133,7 +133,7 @@ describe('refilling a batch', () => {
     );
   });
 
-  it('counts as informative what nobody compares, and what has to be measured first', () => {
+  it('counts as informative groups that are not compared, and those that must be measured first', () => {
     const { estimator } = filtering;
     const bootstrap = { ...filtering, estimator: { ...estimator, truncation: 'bootstrap' } } as const;
     expect(isInformative(flat(0), filtering)).toBe(false);

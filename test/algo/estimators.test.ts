@@ -179,14 +179,14 @@ describe('rloo', () => {
     );
   });
 
-  it('refuses a group of one and shows what is not finite', () => {
+  it('refuses a group of one and propagates values that are not finite', () => {
     expect(() => leaveOneOut([1])).toThrow(/at least 2/);
     expect(leaveOneOut([Number.NaN, 1]).some(Number.isNaN)).toBe(true);
   });
 });
 
 describe('whiten', () => {
-  it('hand-computed over two trajectories, leaving out what is not trained', () => {
+  it('hand-computed over two trajectories, leaving out untrained tokens', () => {
     const [a, b] = whiten([f64(1, 99), f64(3)], [Uint8Array.of(1, 0), Uint8Array.of(1)]);
     expectClose(a!, [-1, 0], 6);
     expectClose(b!, [1], 6);
@@ -218,7 +218,7 @@ describe('whiten', () => {
     );
   });
 
-  it('is exactly zero when nothing varies, and shows what is not finite', () => {
+  it('is exactly zero when nothing varies, and propagates values that are not finite', () => {
     expect(whiten([f64(0.1, 0.1)], [Uint8Array.of(1, 1)])).toEqual([f64(0, 0)]);
     expect(whiten([f64(2)], [Uint8Array.of(1)])).toEqual([f64(0)]);
     expect(whiten([f64(5, 7)], [Uint8Array.of(0, 0)])).toEqual([f64(0, 0)]);

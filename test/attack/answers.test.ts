@@ -1,4 +1,6 @@
-/** Mutated answers of model servers, and odd texts of models: a completion, or a failure that is told as one. */
+/**
+ * Mutated answers of model servers, and invalid texts of models: a completion, or a failure that is reported as one.
+ */
 import { expect, it } from 'vitest';
 import { prompt as textcraft } from '../../envs/textcraft/prompt.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
@@ -8,7 +10,7 @@ import { RemoteError } from '../../src/http/retry.ts';
 import { parseBody, readSglang, readVllm } from '../../src/policy/generation/generation-client.ts';
 import { readCompletion } from '../../src/policy/remote/openai-client.ts';
 import { FORMATS } from '../../src/text/prompts/formats.ts';
-import { amount, campaign, tell } from './campaign.ts';
+import { amount, campaign, printFigure } from './campaign.ts';
 import { type Json, mutatedJson, mutatedText } from './mutations.ts';
 
 const COUNT = amount(100_000, 2000);
@@ -59,7 +61,7 @@ const GENERATE: Json = {
 };
 
 it(`${COUNT} mutated answers of servers are completions or failures`, { timeout: 3_600_000 }, async () => {
-  let taken = 0;
+  let accepted = 0;
   await campaign('model answers', COUNT, (rng) => {
     const way = rng.int(4);
     try {
@@ -82,16 +84,16 @@ it(`${COUNT} mutated answers of servers are completions or failures`, { timeout:
           expect(answer.tokens.every((id) => Number.isSafeInteger(id) && id >= 0 && id < 2 ** 31)).toBe(true);
         }
       }
-      taken++;
+      accepted++;
     } catch (thrown) {
-      const told =
+      const isReported =
         thrown instanceof RemoteError || (thrown instanceof LongplayError && thrown.code === 'REMOTE_FAILED');
-      if (!told) throw thrown;
+      if (!isReported) throw thrown;
       expect(messageOf(thrown)).not.toMatch(/^\s+at /m);
     }
   });
-  tell(`model answers: ${taken} of ${COUNT} taken`);
-  expect(taken).toBeGreaterThan(COUNT / 10);
+  printFigure(`model answers: ${accepted} of ${COUNT} accepted`);
+  expect(accepted).toBeGreaterThan(COUNT / 10);
 });
 
 const TEXTS = [
@@ -122,7 +124,9 @@ const PIECES = [
   '$1',
 ];
 
-it(`${COUNT} mutated texts of models name an action, or say why they name none`, { timeout: 3_600_000 }, async () => {
+it(`${COUNT} mutated texts of models name an action, or an error why they name none`, {
+  timeout: 3_600_000,
+}, async () => {
   const world = textcraft as WorldPrompt;
   let actions = 0;
   await campaign('model texts', COUNT, (rng) => {
@@ -135,5 +139,5 @@ it(`${COUNT} mutated texts of models name an action, or say why they name none`,
       } else expect(typeof parsed.error).toBe('string');
     }
   });
-  tell(`model texts: ${actions} actions in ${COUNT} texts`);
+  printFigure(`model texts: ${actions} actions in ${COUNT} texts`);
 });

@@ -1,7 +1,7 @@
 /**
  * Size, seed and growth of the attacks in this folder. `npm run test:long -- attack` runs all of them whole; `npm test`
  * some thousandths, and each way at least once, from a fixed seed. The seed is printed, and `LONGPLAY_ATTACK_SEED` repeats
- * it; `LONGPLAY_ATTACK_SHARE` says how much of the whole is run.
+ * it; `LONGPLAY_ATTACK_SHARE` sets how much of the whole is run.
  */
 import { expect } from 'vitest';
 import { isUserMistake, LongplayError, messageOf } from '../../src/core/errors.ts';
@@ -14,13 +14,13 @@ const SHARE = Number(process.env.LONGPLAY_ATTACK_SHARE ?? (LONG ? 1 : 0.001));
 /** Seed of everything random in an attack. */
 export const SEED = Number(process.env.LONGPLAY_ATTACK_SEED ?? (LONG ? Date.now() % 2 ** 32 : 1));
 
-/** How many of the `whole` campaign's attacks this run makes, at least `least`. */
-export function amount(whole: number, least = 1): number {
-  return Math.max(least, Math.round(SHARE * whole));
+/** Number of the `whole` campaign's attacks that this run makes, at least `min`. */
+export function amount(whole: number, min = 1): number {
+  return Math.max(min, Math.round(SHARE * whole));
 }
 
 /** Prints a figure of the campaign. */
-export function tell(line: string): void {
+export function printFigure(line: string): void {
   console.log(`attack (seed ${SEED}): ${line}`);
 }
 
@@ -54,7 +54,7 @@ export async function campaign(
     slowest = Math.max(slowest, performance.now() - began);
   }
   const grown = usedMb() - before;
-  tell(`${kind}: ${count} inputs, slowest ${slowest.toFixed(0)} ms, memory grew by ${grown.toFixed(1)} MB`);
+  printFigure(`${kind}: ${count} inputs, slowest ${slowest.toFixed(0)} ms, memory grew by ${grown.toFixed(1)} MB`);
   expect(grown).toBeLessThan(growthMb);
 }
 
@@ -66,7 +66,7 @@ export function usedMb(): number {
 /** Longest line that a person gets to read about a mistake of theirs. */
 const MAX_LINE = 8000;
 
-/** Holds what was thrown to be a message for whoever made the input: of a known kind, short lines, and no stack. */
+/** Holds what was thrown to be a message for the author of the input: of a known kind, short lines, and no stack. */
 export function expectMistake(thrown: unknown): void {
   if (!(thrown instanceof LongplayError) || !isUserMistake(thrown)) {
     throw new Error(`no message for a person: ${thrown instanceof Error ? thrown.stack : messageOf(thrown)}`);

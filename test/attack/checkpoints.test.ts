@@ -16,7 +16,7 @@ import { restore } from '../../src/learning/schedule/horizon-schedule.ts';
 import type { Disk } from '../../src/storage/atomic-file.ts';
 import { CHECKPOINT_FORMAT, type LoadedCheckpoint, loadNewest } from '../../src/storage/checkpoint.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
-import { amount, campaign, expectMistake, orMistake, tell } from './campaign.ts';
+import { amount, campaign, expectMistake, orMistake, printFigure } from './campaign.ts';
 import { type Json, mutated, mutatedJson } from './mutations.ts';
 
 const COUNT = amount(100_000, 100);
@@ -108,7 +108,7 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
       expect(run!.rollout.quarantined.every(Number.isSafeInteger)).toBe(true);
       orMistake(() => restore(config.horizon, run!.horizon));
     });
-    tell(`checkpoints: ${passed} of ${COUNT} passed over`);
+    printFigure(`checkpoints: ${passed} of ${COUNT} passed over`);
     expect(passed).toBeGreaterThan(COUNT / 3);
   }),
 );
@@ -215,7 +215,7 @@ it('what is known to make no sense is passed over, each with its reason', { time
   }),
 );
 
-it('a key of many lines is told in one short line', { timeout: 120_000 }, () =>
+it('a key of many lines is reported in one short line', { timeout: 120_000 }, () =>
   inFolder(async (dir) => {
     const { older, newer } = await recorded(dir);
     const state = JSON.parse(new TextDecoder().decode(newer['state.json'])) as {
@@ -261,7 +261,7 @@ it(`${RESUMED} runs go on from such a checkpoint, or from the one before`, { tim
       },
       200,
     );
-    tell(`resumed checkpoints: ${resumed} of ${RESUMED} went on`);
+    printFigure(`resumed checkpoints: ${resumed} of ${RESUMED} went on`);
   }),
 );
 
@@ -275,7 +275,7 @@ function accepts(files: Readonly<Record<string, Uint8Array>>, text: string): boo
   }
 }
 
-/** Trains two updates further. @returns false where it said in one line why not */
+/** Trains two updates further. @returns false where it refused with one line */
 async function goesOn(dir: string, checkpoint: LoadedCheckpoint): Promise<boolean> {
   const updates = checkpoint.update + 2;
   try {

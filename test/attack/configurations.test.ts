@@ -7,8 +7,8 @@ import { loadRunConfig } from '../../src/config/load.ts';
 import { create } from '../../src/learning/schedule/horizon-schedule.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
-import { amount, campaign, orMistake, tell } from './campaign.ts';
-import { type Json, mutated, mutatedText, oddValue } from './mutations.ts';
+import { amount, campaign, orMistake, printFigure } from './campaign.ts';
+import { invalidValue, type Json, mutated, mutatedText } from './mutations.ts';
 
 const COUNT = amount(100_000, 300);
 
@@ -79,8 +79,8 @@ function expectBounded(value: unknown, path: string): void {
   }
 }
 
-it(`${COUNT} mutated configurations are taken, or refused in one line each`, { timeout: 3_600_000 }, async () => {
-  let taken = 0;
+it(`${COUNT} mutated configurations are accepted, or refused in one line each`, { timeout: 3_600_000 }, async () => {
+  let accepted = 0;
   await campaign('configurations', COUNT, (rng) => {
     const way = rng.int(4);
     const base = () => rng.pick(rng.int(4) === 0 ? whole : written);
@@ -93,19 +93,19 @@ it(`${COUNT} mutated configurations are taken, or refused in one line each`, { t
     const overrides = Array.from({ length: rng.int(3) }, () => {
       const way = rng.int(10);
       const path = way === 0 ? rng.pick(BEHIND) : way < 3 ? mutatedText(rng.pick(paths), rng) : rng.pick(paths);
-      const value = JSON.stringify(oddValue(rng));
+      const value = JSON.stringify(invalidValue(rng));
       return `${path}=${rng.int(3) === 0 ? mutatedText(value, rng, PIECES) : value}`;
     });
     const config = orMistake(() => loadRunConfig(text, 'x.yaml', overrides));
     if (!config) return;
-    taken++;
+    accepted++;
     expectBounded(config, '');
-    for (const most of Object.values(capacities(config))) expect(Number.isSafeInteger(most)).toBe(true);
+    for (const capacity of Object.values(capacities(config))) expect(Number.isSafeInteger(capacity)).toBe(true);
     orMistake(() => create(config.horizon));
     orMistake(() => worldUrl(config.env.id, config.env.options));
   });
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   expect(Object.keys(Object.prototype)).toEqual([]);
-  tell(`configurations: ${taken} of ${COUNT} taken`);
-  expect(taken).toBeGreaterThan(COUNT / 100);
+  printFigure(`configurations: ${accepted} of ${COUNT} accepted`);
+  expect(accepted).toBeGreaterThan(COUNT / 100);
 });

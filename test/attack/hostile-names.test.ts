@@ -42,7 +42,7 @@ beforeAll(async () => {
   files.close();
 });
 
-/** Arguments that are right, so that a command goes on to what its options say. */
+/** Arguments that are right, so that a command goes on to its options. */
 const RIGHT: Readonly<Record<string, readonly string[]>> = {
   train: [quickstart],
   sft: [quickstart],
@@ -74,13 +74,13 @@ function ways(command: Command): string[][] {
   ]);
 }
 
-/** Holds what a command said to what a terminal may get. @param most UTF-16 units of a line on stderr */
-function expectHarmless({ stdout, stderr }: Awaited<ReturnType<typeof typed>>, what: string, most = 6000): void {
-  const said = stdout + stderr;
-  expect(said.replaceAll('\n', ''), what).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
-  expect(said, what).not.toMatch(/^\s+at .*:\d+:\d+|internal error/m);
+/** Holds a command's output to what a terminal may get. @param max UTF-16 units of a line on stderr */
+function expectHarmless({ stdout, stderr }: Awaited<ReturnType<typeof typed>>, what: string, max = 6000): void {
+  const output = stdout + stderr;
+  expect(output.replaceAll('\n', ''), what).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+  expect(output, what).not.toMatch(/^\s+at .*:\d+:\d+|internal error/m);
   expect(stderr, what).not.toMatch(/^longplay: forged/m);
-  for (const line of stderr.split('\n')) expect(line.length, what).toBeLessThan(most);
+  for (const line of stderr.split('\n')) expect(line.length, what).toBeLessThan(max);
 }
 
 describe('hostile names', () => {
@@ -90,10 +90,10 @@ describe('hostile names', () => {
     for (const command of commands) {
       for (const args of ways(command)) {
         const what = args.map((arg) => (arg === LONG ? '…' : arg)).join(' ');
-        const said = await typed(...args);
-        expectHarmless(said, what);
+        const result = await typed(...args);
+        expectHarmless(result, what);
         all++;
-        if (said.status === 2) refused++;
+        if (result.status === 2) refused++;
       }
     }
     expect(commands.length).toBeGreaterThan(15);
@@ -113,10 +113,11 @@ describe('hostile names', () => {
     ['an export of another purpose', ['export', traces, '--purpose', LONG, '--out', join(folder, 'x.jsonl')], false],
     ['a report', ['view', traces, '--out', join(folder, 'x.html')], false],
   ])('are harmless where the world has them: %s', async (_, args, json) => {
-    const said = await typed(...args);
-    expectHarmless(said, args[0]!);
-    expect((said.stdout + said.stderr).length).toBeGreaterThan(20); // something was said
-    if (json) for (const line of said.stdout.trimEnd().split('\n')) expect(() => JSON.parse(line), line).not.toThrow();
+    const result = await typed(...args);
+    expectHarmless(result, args[0]!);
+    expect((result.stdout + result.stderr).length).toBeGreaterThan(20); // something was printed
+    if (json)
+      for (const line of result.stdout.trimEnd().split('\n')) expect(() => JSON.parse(line), line).not.toThrow();
   });
 
   it('are harmless where other machines have them: the status of a run', async () => {

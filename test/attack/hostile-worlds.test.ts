@@ -28,7 +28,7 @@ import {
   type Way,
   type What,
 } from '../support/hostile-world.ts';
-import { amount, LONG, rngOf, SEED, tell } from './campaign.ts';
+import { amount, LONG, printFigure, rngOf, SEED } from './campaign.ts';
 
 const COUNT = amount(300, 4);
 const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-worlds-'));
@@ -120,7 +120,7 @@ function culprits({ faults }: World): HostileFault[] {
   return faults.filter(({ what, often }) => often === 'always' && way(what).causes).sort((a, b) => a.task - b.task);
 }
 
-/** Characters of the longest line that tells of a task given up. */
+/** Characters of the longest line about a task given up. */
 const MAX_LINE = 20_000;
 /** Updates after which every task was tried to its end. */
 const UPDATES = TASKS / 4 + 1;
@@ -194,7 +194,7 @@ async function trainOn(hostile: World, n: number) {
   }
 }
 
-/** Failures of a run as its journal tells them, a line each. */
+/** Failures of a run as its journal lists them, a line each. */
 function failures(n: number): string {
   const tasks = new Map<number, number>();
   const lines: string[] = [];
@@ -221,7 +221,7 @@ function sleepers(): number {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && named(name)).length;
 }
 
-/** Holds a run's quarantine to name the culprits and nobody else, each for a cause that its way can have. */
+/** Holds a run's quarantine to name the culprits and no others, each for a cause that its way can have. */
 function expectCulprits(hostile: World, givenUp: readonly { readonly task: Task; readonly failure: Failure }[]): void {
   const expected = culprits(hostile);
   expect(givenUp.map(({ task }) => task.index)).toEqual(expected.map(({ task }) => task));
@@ -237,10 +237,10 @@ async function expectHonest({ faults, isolation }: World, trained: readonly Traj
   const strikes = new Map(faults.filter(({ what }) => way(what).causes).map((one) => [one.task, 1]));
   for (const trajectory of trained) {
     const { task, attempt } = trajectory;
-    const told = `task ${task.index}, attempt ${attempt}`;
-    expect(await recheck(env, trajectory), told).toBeUndefined();
+    const which = `task ${task.index}, attempt ${attempt}`;
+    expect(await recheck(env, trajectory), which).toBeUndefined();
     const left = (strikes.get(task.index) ?? 0) - (attempt - 1);
-    expect(left, `${told}: an episode failed that nothing had struck`).toBeGreaterThanOrEqual(0);
+    expect(left, `${which}: an episode failed that nothing had struck`).toBeGreaterThanOrEqual(0);
     strikes.set(task.index, left);
   }
   if (isolation !== 'inline') return; // elsewhere a strike may be lost with a host that another one ended
@@ -291,7 +291,7 @@ it(`${COUNT} generated worlds: every run ends by its rule, and knows whose fault
   const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
   for (const one of lanes) if (one.status === 'rejected') throw one.reason;
   expect(begun).toBe(COUNT);
-  tell(
+  printFigure(
     `hostile worlds: ${COUNT} runs, ${faults} faults of ${met.size} kinds, ${failed} failed attempts, ${given} tasks given up, all of them culprits`,
   );
   if (ONLY === undefined) expect(met.size).toBe(dealt().length);

@@ -1,7 +1,7 @@
 /**
- * Mutated requests to every server here. A request whose bytes are whole and whose content is odd gets exactly one answer; one whose
- * bytes are odd gets an answer or a closed connection; nothing is answered by an error of ours, and afterwards everything
- * works as before.
+ * Mutated requests to every server here. A request of whole bytes and invalid content gets exactly one answer; one of
+ * invalid bytes gets an answer or a closed connection; nothing is answered by an error of ours, and afterwards
+ * everything works as before.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { RunSource } from '../../src/viewer/run-source.ts';
 import { serveViewer } from '../../src/viewer/server.ts';
 import { trajectoryOf } from '../support/traces.ts';
-import { amount, rngOf, SEED, tell, usedMb } from './campaign.ts';
+import { amount, printFigure, rngOf, SEED, usedMb } from './campaign.ts';
 import { type Json, mutated, mutatedJson, mutatedText } from './mutations.ts';
 
 const COUNT = amount(100_000, 500);
@@ -194,39 +194,39 @@ function struck(target: Target, rng: Rng): { readonly bytes: Buffer; readonly wh
       };
     }
     default: {
-      const odd =
+      const mutant =
         request.body === undefined
           ? undefined
           : rng.int(3) === 0
             ? mutatedJson(request.body, rng)
             : JSON.stringify(mutated(request.body, rng));
-      return { bytes: wire(request, odd, ['Connection: close']), whole: true };
+      return { bytes: wire(request, mutant, ['Connection: close']), whole: true };
     }
   }
 }
 
-/** Milliseconds of silence after which a client leaves that was not asked to. */
+/** Milliseconds of silence after which a client leaves whose request was not whole. */
 const PATIENCE_MS = 60;
 
 /**
  * Sends bytes. A client that sent a whole request waits until the server closes; another leaves after a silence (node:http
- * answers nobody who has left).
+ * does not answer a client that has left).
  * @returns everything that comes until the connection is closed
  */
 function talk(port: number, bytes: Buffer, whole: boolean): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
-    const heard: Buffer[] = [];
-    socket.on('data', (chunk) => heard.push(chunk));
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('error', () => {}); // closed while we were still sending
-    socket.on('close', () => resolve(Buffer.concat(heard).toString('latin1')));
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')));
     if (!whole) socket.setTimeout(PATIENCE_MS, () => socket.end());
     socket.write(bytes);
   });
 }
 
-function statuses(heard: string): number[] {
-  return [...heard.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
+function statuses(response: string): number[] {
+  return [...response.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
     .map(([, status]) => Number(status))
     .filter((status) => status !== 100);
 }
@@ -242,16 +242,16 @@ it(`${COUNT} mutated requests are answered, or their connection is closed`, { ti
       const rng = rngOf('http', n);
       const target = rng.pick(targets);
       const { bytes, whole } = struck(target, rng);
-      const heard = await talk(target.port, bytes, whole);
-      const came = statuses(heard);
-      const what = `${target.name}, request ${n} of seed ${SEED}: ${JSON.stringify(bytes.toString('latin1').slice(0, 500))}\n${heard.slice(0, 2000)}`;
+      const response = await talk(target.port, bytes, whole);
+      const came = statuses(response);
+      const what = `${target.name}, request ${n} of seed ${SEED}: ${JSON.stringify(bytes.toString('latin1').slice(0, 500))}\n${response.slice(0, 2000)}`;
       for (const status of came) answers.set(status, (answers.get(status) ?? 0) + 1);
       if (came.length === 0) silent++;
       if (whole) expect(came, what).toHaveLength(1);
       // AgentGym's own servers answer some mistakes with a bare 500, and so do we; 505 is another version of HTTP.
       const ours = came.filter((status) => status >= 500 && status !== 505);
-      if (!/Internal Server Error$/.test(heard)) expect(ours, what).toEqual([]);
-      expect(heard, what).not.toMatch(/"type":"internal"|\n\s+at /);
+      if (!/Internal Server Error$/.test(response)) expect(ours, what).toEqual([]);
+      expect(response, what).not.toMatch(/"type":"internal"|\n\s+at /);
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
@@ -261,7 +261,7 @@ it(`${COUNT} mutated requests are answered, or their connection is closed`, { ti
   }
   const counted = [...answers].sort(([a], [b]) => a - b).map(([status, times]) => `${status}: ${times}`);
   const grown = usedMb() - before;
-  tell(
+  printFigure(
     `http: ${COUNT} requests, answers ${counted.join(', ')}, ${silent} closed without one, memory grew by ${grown.toFixed(1)} MB`,
   );
   expect(silent).toBeLessThan(COUNT / 5);

@@ -1,7 +1,7 @@
 /**
  * SIGKILL at any moment: before the first checkpoint, while one is written, while a run resumes. Whatever is on the disk
- * then, the run goes on from its newest whole checkpoint, or says that there is none; what it has recorded stays readable;
- * and it ends as if nothing had happened.
+ * then, the run goes on from its newest whole checkpoint, or reports that there is none; what it has recorded stays
+ * readable; and it ends as if nothing had happened.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { packageRoot } from '../../src/runtime/module-url.ts';
 import { listCheckpoints } from '../../src/storage/checkpoint.ts';
 import { TraceStore } from '../../src/storage/trace-store.ts';
 import { smallConfig } from '../support/small-run.ts';
-import { amount, rngOf, tell } from './campaign.ts';
+import { amount, printFigure, rngOf } from './campaign.ts';
 
 const KILLS = amount(200, 3);
 /** Kills that one run suffers before it may end. */
@@ -149,7 +149,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
     rmSync(run, { recursive: true, force: true });
   }
   expect(Object.values(moments)).not.toContain(0);
-  tell(
+  printFigure(
     `kills: ${kills} (${moments.early} early, ${moments.writing} while a checkpoint was written, ${moments.later} later), ${resumes} resumes, ${rivals} rivals refused, ${beforeFirst} found no checkpoint yet`,
   );
 });

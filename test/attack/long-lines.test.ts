@@ -1,6 +1,7 @@
 /**
- * A line of a gigabyte (a sparse file of zeros) in each file that is read by the line, and files without an end: told in
- * one line or passed over, in bounded memory. A process of its own reads them, so that its peak can be asked.
+ * A line of a gigabyte (a sparse file of zeros) in each file that is read by the line, and files without an end:
+ * reported in one line or passed over, in bounded memory. A process of its own reads them, so that its peak can be
+ * measured.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
@@ -15,7 +16,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 const whole = process.env.LONGPLAY_LONG === '1';
 /** Bytes of a line: more than a string may hold; a gigabyte in the long form. */
 const LINE = whole ? 2 ** 30 : 5.4e8;
-/** Bytes of one that is too long by its bound alone. */
+/** Bytes of a file that is too long by its bound alone. */
 const BOUNDED = whole ? 2 ** 30 : 2 ** 28 + 1;
 
 /** A file with zeros between its beginning and its end, which take no place on the disk. */
@@ -60,7 +61,7 @@ const readers: readonly (readonly [string, string, RegExp])[] = [
   ['/dev/zero', `readConfigFile(path, [])`, /cannot read \/dev\/zero: it is longer than 16777216 bytes/],
 ];
 
-it('is told in one line or passed over, and costs no more memory than the longest line that is read', {
+it('is reported in one line or passed over, and costs no more memory than the longest line that is read', {
   timeout: 120_000,
 }, () => {
   const modules = {
@@ -79,18 +80,18 @@ it('is told in one line or passed over, and costs no more memory than the longes
     import { dirname } from 'node:path';
     ${imports.join('\n')}
     const all = async (list) => { for await (const one of list) void one; };
-    const told = [];
+    const results = [];
     const tried = async (path, read) => {
-      try { told.push(String(await read(path))); }
-      catch (thrown) { told.push(thrown.constructor.name + ' ' + thrown.message); }
+      try { results.push(String(await read(path))); }
+      catch (thrown) { results.push(thrown.constructor.name + ' ' + thrown.message); }
     };
     ${readers.map(([path, read]) => `await tried(${JSON.stringify(path)}, async (path) => (${read}));`).join('\n')}
-    console.log(JSON.stringify({ told, peakMb: process.resourceUsage().maxRSS / 1024 }));`;
+    console.log(JSON.stringify({ results, peakMb: process.resourceUsage().maxRSS / 1024 }));`;
   const ran = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
   expect(ran.stderr).toBe('');
-  const { told, peakMb } = JSON.parse(ran.stdout) as { told: string[]; peakMb: number };
-  expect(told).toEqual(readers.map(([, , expected]) => expect.stringMatching(expected)));
-  for (const line of told) expect(line).not.toContain('\n');
+  const { results, peakMb } = JSON.parse(ran.stdout) as { results: string[]; peakMb: number };
+  expect(results).toEqual(readers.map(([, , expected]) => expect.stringMatching(expected)));
+  for (const line of results) expect(line).not.toContain('\n');
   expect(peakMb).toBeLessThan(256 + 250); // 100 of it are node and the modules
   const updates = readFileSync(join(dir, 'run', 'metrics.jsonl'))
     .subarray(-28)

@@ -1,4 +1,7 @@
-/** Odd versions of good input: of JSON by its structure, of text by its bytes. Pure; everything follows from the generator. */
+/**
+ * Invalid versions of good input: of JSON by its structure, of text by its bytes. Pure; everything follows from the
+ * generator.
+ */
 import type { Rng } from '../../src/core/rng.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -44,8 +47,8 @@ const ODD_TEXTS = [
   '💥',
 ];
 
-/** One value that has no business where it lands. */
-export function oddValue(rng: Rng): Json {
+/** Draws one value that is rarely valid where it lands. */
+export function invalidValue(rng: Rng): Json {
   switch (rng.int(8)) {
     case 0:
       return null;
@@ -107,7 +110,7 @@ function copyOf(value: Json): Json {
 export function mutated(value: Json, rng: Rng): Json {
   const box = { root: copyOf(value) };
   for (let changes = 1 + rng.int(3); changes > 0; changes--) {
-    box.root ??= oddValue(rng);
+    box.root ??= invalidValue(rng);
     const all = places(box);
     // Deep places are many: the depth is drawn first, so that sections are struck as often as leaves.
     const one = rng.pick(rng.int(4) === 0 ? all.slice(0, 12) : all);
@@ -125,7 +128,7 @@ function change({ holder, key }: Place, all: readonly Place[], rng: Rng): void {
       return;
     case 1:
       if (Array.isArray(value)) value.push(...structuredClone(value.slice(-1)));
-      else holder[key] = oddValue(rng);
+      else holder[key] = invalidValue(rng);
       return;
     case 2: {
       const other = rng.pick(all);
@@ -138,12 +141,12 @@ function change({ holder, key }: Place, all: readonly Place[], rng: Rng): void {
       if (typeof value === 'number') holder[key] = nudged(value, rng);
       else if (typeof value === 'string') holder[key] = value.slice(0, rng.int(value.length + 1)) + rng.pick(ODD_TEXTS);
       else if (typeof value === 'boolean') holder[key] = !value;
-      else holder[key] = oddValue(rng);
+      else holder[key] = invalidValue(rng);
       return;
     case 4:
       if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
         Object.defineProperty(value, rng.pick(ODD_TEXTS), {
-          value: oddValue(rng),
+          value: invalidValue(rng),
           enumerable: true,
           configurable: true,
           writable: true,
@@ -151,7 +154,7 @@ function change({ holder, key }: Place, all: readonly Place[], rng: Rng): void {
       } else holder[key] = [value ?? null];
       return;
     default:
-      holder[key] = oddValue(rng);
+      holder[key] = invalidValue(rng);
   }
 }
 

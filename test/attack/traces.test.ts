@@ -1,4 +1,6 @@
-/** Mutated traces, with and without their indexes: replay, export and viewer read them, or say in one line why not. */
+/**
+ * Mutated traces, with and without their indexes: replay, export and viewer read them, or report in one line why not.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

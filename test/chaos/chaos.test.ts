@@ -13,7 +13,7 @@ describe('a chaos spec', () => {
   });
 
   it.each(['', 'throw', 'throw=', 'throw=2', 'throw=-1', 'gremlins=0.1', 'seed=1.5', 'throw=0.6,nan=0.6'])(
-    'refuses %j and says what was expected',
+    'refuses %j and states what was expected',
     (text) => {
       expect(() => parseChaos(text)).toThrow(expect.objectContaining({ code: 'BAD_ARGUMENT' }));
       expect(() => parseChaos(text)).toThrow(/^--chaos: '.*': expected .*, e\.g\. throw=0\.01/);
@@ -61,7 +61,7 @@ describe('the ledger', () => {
     ledger.recordFailed(2, 'protocol'); // its second answer was noticed
     ledger.recordAnswered(3);
     ledger.late(3); // its second answer came when it was over
-    ledger.recordAnswered(4); // a NaN that nobody noticed
+    ledger.recordAnswered(4); // a NaN that was not noticed
     ledger.recordClosed(5);
     expect(ledger.recordFailed(9, 'timeout')).toBeUndefined();
     ledger.checkpoint(1, false);

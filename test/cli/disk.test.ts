@@ -49,7 +49,7 @@ function withFilesOf(kib: number, ...args: string[]) {
 const further = ['--set', 'stop={updates: 6}', '--json'];
 
 describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
-  it('does not resume where nothing can be written, and says so in one line', () => {
+  it('does not resume where nothing can be written, and reports it in one line', () => {
     const run = copy('full');
     const { status, stderr } = withFilesOf(0, 'train', '--resume', run, ...further);
     expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -70,7 +70,7 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
 
   it('does not resume in a folder that is read-only', () => {
     const run = copy('read-only');
-    // Root may write everywhere: it becomes nobody.
+    // Root may write everywhere: it becomes the user `nobody`.
     const root = process.getuid?.() === 0;
     if (!root) chmodSync(run, 0o555);
     const { status, stderr } = spawnSync(process.execPath, [main, 'train', '--resume', run, ...further], {
@@ -96,8 +96,8 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
     expect(readdirSync(run).sort()).toEqual([...readdirSync(trained), 'training.json'].sort());
   });
 
-  it('does not resume where something else stands in the place of its mark', () => {
-    const run = copy('odd-mark');
+  it('does not resume where something else stands in the place of its run lock', () => {
+    const run = copy('folder-lock');
     mkdirSync(join(run, 'training.json'));
     const { status, stderr } = longplay('train', '--resume', run, ...further);
     expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
     expect(status).toBe(2);
   });
 
-  it('goes on after a process that ended without a word, and says so', () => {
+  it('goes on after a process that ended unrecorded, and reports it', () => {
     const run = copy('left');
     const gone = spawnSync(process.execPath, ['-e', '']).pid;
     writeFileSync(join(run, 'training.json'), JSON.stringify({ format: 2, pid: gone, host: hostname() }));

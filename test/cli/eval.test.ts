@@ -16,19 +16,19 @@ const run = join(folder, 'runs', 'one');
 const ids = join(folder, 'ids.txt');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Told {
+interface EvalResult {
   readonly split?: string;
   readonly tasks?: string | readonly number[];
   readonly evaluations: readonly { readonly name: string; readonly all: { tasks: number; episodes: number } }[];
 }
 
-/** Evaluates, and tells what was played. */
-function played(...args: string[]): Told {
+/** Evaluates. @returns the result that is printed as JSON */
+function played(...args: string[]): EvalResult {
   const { status, stdout, stderr } = longplay('eval', run, ...args, '--json');
   expect(status, stderr).toBe(0);
-  return JSON.parse(stdout) as Told;
+  return JSON.parse(stdout) as EvalResult;
 }
-const counts = ({ evaluations }: Told) => evaluations.map(({ name, all }) => [name, all.tasks, all.episodes]);
+const counts = ({ evaluations }: EvalResult) => evaluations.map(({ name, all }) => [name, all.tasks, all.episodes]);
 
 beforeAll(() => {
   const set = ['stop={updates: 1}', 'evaluation.tasks=selection'].flatMap((one) => ['--set', one]);

@@ -15,31 +15,31 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('tells the first signal once, though npx passes it on, and exits at the second', () => {
-  const told: string[] = [];
+it('reports the first signal once, though npx passes it on, and exits at the second', () => {
+  const signals: string[] = [];
   const before = listening();
-  const close = onFirstSignal((signal) => told.push(signal));
+  const close = onFirstSignal((signal) => signals.push(signal));
   process.emit('SIGINT', 'SIGINT');
   vi.advanceTimersByTime(5);
   process.emit('SIGINT', 'SIGINT');
-  expect([told, exits]).toEqual([['SIGINT'], []]);
+  expect([signals, exits]).toEqual([['SIGINT'], []]);
   vi.advanceTimersByTime(600);
   process.emit('SIGTERM', 'SIGTERM');
-  expect([told, exits]).toEqual([['SIGINT'], [143]]);
+  expect([signals, exits]).toEqual([['SIGINT'], [143]]);
   close();
   vi.advanceTimersByTime(600);
   expect(listening()).toBe(before);
 });
 
 it('keeps swallowing the twin of a signal after it was closed, and nothing later', () => {
-  const told: string[] = [];
+  const signals: string[] = [];
   const before = listening();
-  const close = onFirstSignal((signal) => told.push(signal));
+  const close = onFirstSignal((signal) => signals.push(signal));
   process.emit('SIGINT', 'SIGINT');
   close();
   vi.advanceTimersByTime(5);
   process.emit('SIGINT', 'SIGINT');
-  expect([told, exits]).toEqual([['SIGINT'], []]);
+  expect([signals, exits]).toEqual([['SIGINT'], []]);
   vi.advanceTimersByTime(600);
   expect(listening()).toBe(before);
 });

@@ -50,7 +50,7 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', { timeout:
   }
 });
 
-it('a native abort is told of at the next start, which goes on from the newest checkpoint', {
+it('a native abort is reported at the next start, which goes on from the newest checkpoint', {
   timeout: 120_000,
 }, async () => {
   const folder = temporaryFolder('abort');

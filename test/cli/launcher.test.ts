@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const start = (at: string) => spawnSync(process.execPath, [join(at, bin.longplay), '--version'], { encoding: 'utf8' });
 
-it('says what to type in a checkout without a build', () => {
+it('prints what to type in a checkout without a build', () => {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   mkdirSync(join(folder, 'bin'));
   cpSync(join(root, bin.longplay), join(folder, bin.longplay));

@@ -1,5 +1,5 @@
 /**
- * Mistakes that people make at the command line, at least two for each command and of each kind: one line that says what
+ * Mistakes that people make at the command line, at least two for each command and of each kind: one line with what
  * to do, exit code 2, nothing left behind. Those that start a process or a thread first are typed into a process.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -55,9 +55,9 @@ const noCorpus = file('no-corpus.jsonl', 'not json\n');
 const noTrace = file('no-trace.jsonl', '{"format": 1}\n');
 const trained = join(folder, 'trained');
 const traces = join(folder, 'traces');
-/** Nobody can write there, root neither. */
+/** Folder where no user can write, not even root. */
 const READ_ONLY = '/sys/nowhere';
-let taken = 0;
+let usedPort = 0;
 let blocker: Server;
 
 beforeAll(async () => {
@@ -67,7 +67,7 @@ beforeAll(async () => {
   writer.close();
   blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
-  taken = (blocker.address() as AddressInfo).port;
+  usedPort = (blocker.address() as AddressInfo).port;
 });
 afterAll(() => {
   blocker?.close();
@@ -79,7 +79,7 @@ const rollout = (...more: string[]) => ['rollout', '--env', 'textcraft', '--runs
 const sft = (...more: string[]) => ['sft', quickstart, '--runs', runs, ...more];
 const dpo = (...more: string[]) => ['dpo', quickstart, '--runs', runs, ...more];
 
-/** Each: kind, what was typed, what is said. */
+/** Mistakes: kind, what was typed, what is printed. */
 const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = [
   ['misspelt', () => ['trian'], /unknown command 'trian'.*Did you mean train\?/],
   ['misspelt', () => ['--versoin'], /unknown option '--versoin'.*--version/],
@@ -260,7 +260,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
 
   ['absent', () => ['view', '/nowhere'], /\/nowhere/],
   ['out of range', () => ['view', traces, '--port', '99999'], /--port.*Expected a whole number from 0 to 65535/],
-  ['taken', () => ['view', traces, '--port', String(taken)], /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*--port/],
+  [
+    'taken',
+    () => ['view', traces, '--port', String(usedPort)],
+    /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*--port/,
+  ],
   ['read-only', () => ['view', traces, '--out', join(READ_ONLY, 'x.html')], /cannot write \/sys\/nowhere\/x\.html/],
 
   ['absent', () => ['export', traces], /required option '--out <path>' not specified/],
@@ -323,7 +327,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong file', () => ['serve-retriever', quickstart], /quickstart\.yaml/],
   [
     'taken',
-    () => ['serve-retriever', corpus, '--port', String(taken)],
+    () => ['serve-retriever', corpus, '--port', String(usedPort)],
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   ],
 
@@ -428,12 +432,12 @@ const IN_A_PROCESS: typeof MISTAKES = [
   ['misspelt', () => ['check-env', 'textcraft', '--option', 'fidelty=original'], /fidelty/],
   [
     'taken',
-    () => ['serve-env', 'textcraft', '--port', String(taken)],
+    () => ['serve-env', 'textcraft', '--port', String(usedPort)],
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   ],
   [
     'taken',
-    () => ['serve-policy', trained, '--port', String(taken)],
+    () => ['serve-policy', trained, '--port', String(usedPort)],
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   ],
 ];
@@ -484,7 +488,7 @@ describe('export', () => {
     ['x.parquet', /^PAR1/],
     ['x.json', /^\[\n\{"item_id"/],
     ['x.jsonl', /^\{"messages"/],
-  ])('writes the format that the ending of %s says', async (name, begins) => {
+  ])('writes the format of the ending of %s', async (name, begins) => {
     const path = join(folder, name);
     expect(await typed('export', traces, '--out', path)).toMatchObject({ status: 0, stderr: '' });
     expect(readFileSync(path, 'latin1')).toMatch(begins);
@@ -516,7 +520,7 @@ describe('flags', { timeout: 60_000 }, () => {
     for (const command of (await commandLine()).commands) {
       const { status, stdout } = await typed(command.name(), '--help');
       expect(stdout).toMatch(new RegExp(`Examples:\n  longplay ${command.name()}`));
-      expect(stdout).not.toMatch(/default: (\[\]|false|undefined)/); // no default worth telling
+      expect(stdout).not.toMatch(/default: (\[\]|false|undefined)/); // no default worth showing
       expect(status).toBe(0);
     }
     const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
@@ -524,7 +528,7 @@ describe('flags', { timeout: 60_000 }, () => {
   });
 });
 
-describe('commands that only tell', { timeout: 60_000 }, () => {
+describe('commands that only print', { timeout: 60_000 }, () => {
   it('lists the worlds, for people and for programs', async () => {
     expect((await typed('envs')).stdout).toMatch(/textcraft +544 +374 +100/);
     const worlds = JSON.parse((await typed('envs', '--json')).stdout) as { id: string; tasks: number }[];

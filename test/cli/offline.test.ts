@@ -1,4 +1,4 @@
-/** `sft`, `dpo` and AgentEvol as typed: data made by our own commands, and what is wrong with it told in one line. */
+/** `sft`, `dpo` and AgentEvol as typed: data made by our own commands, and one line for what is wrong with it. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,11 +19,11 @@ const played = join(runs, 'played');
 const good = join(folder, 'good.json');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The same, of a command that must succeed. */
+/** Runs a command that must succeed. */
 function succeed(...args: string[]) {
-  const told = longplay(...args);
-  expect(told.status, told.stderr).toBe(0);
-  return told;
+  const result = longplay(...args);
+  expect(result.status, result.stderr).toBe(0);
+  return result;
 }
 const learn = (command: 'sft' | 'dpo', ...args: string[]) => longplay(command, config, '--runs', runs, ...args);
 const epochsOf = (stdout: string) =>
@@ -85,7 +85,7 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
     expect(epochs[3]!.accuracy).toBeGreaterThan(0.6);
   });
 
-  it('refuses episodes of the test split, unless asked to learn from them', () => {
+  it('refuses episodes of the test split, unless `--allow-test` is set', () => {
     const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '8', '--horizon', '4'];
     succeed('rollout', ...rollout, '--split', 'test', '--runs', runs, '--name', 'held');
     const held = ['--data', played, '--data', join(runs, 'held'), '--name', 'peeked', '--epochs', '1'];
@@ -95,9 +95,9 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
       expect(stderr).toMatch(/: 8 of 48 episodes are of the test split, which evaluations hold back: .* --allow-test/);
       expect(existsSync(join(runs, 'peeked'))).toBe(false);
     }
-    const asked = learn('sft', ...held, '--allow-test');
-    expect(asked.status).toBe(0);
-    expect(asked.stderr).toMatch(/8 of 48 episodes are of the test split: evaluations on it will flatter/);
+    const allowed = learn('sft', ...held, '--allow-test');
+    expect(allowed.status).toBe(0);
+    expect(allowed.stderr).toMatch(/8 of 48 episodes are of the test split: evaluations on it will flatter/);
   });
 
   it('imitates published episodes with the default decoder, and refuses goals of the test split', async () => {
@@ -110,7 +110,7 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
     const tested = train.find(isTest)!;
     const untested = train.find((index) => !isTest(index))!;
     const items = [tested, untested].map((index) =>
-      publishedItem(theirs, textcraft.createOracle(authors), index, (said) => `Instruction:\n${said}`, ['get 1 stick']),
+      publishedItem(theirs, textcraft.createOracle(authors), index, (text) => `Instruction:\n${text}`, ['get 1 stick']),
     );
     const path = join(folder, 'published.json');
     writeFileSync(path, JSON.stringify(await Promise.all(items)));
@@ -122,9 +122,9 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
       /1 of 2 episodes are of the test split, .*--set env\.options\.order=agenttraj.*--allow-test/,
     );
     expect(existsSync(join(runs, 'refused'))).toBe(false);
-    const asked = learn('sft', ...data, 'asked', '--allow-test');
-    expect(asked.stderr).toMatch(/evaluations on it will flatter/);
-    expect(asked.stdout).toMatch(/learnt from 2 episodes/);
+    const allowed = learn('sft', ...data, 'allowed', '--allow-test');
+    expect(allowed.stderr).toMatch(/evaluations on it will flatter/);
+    expect(allowed.stdout).toMatch(/learnt from 2 episodes/);
     const theirWorld = learn('sft', ...data, 'theirs', '--set', 'env.options.order=agenttraj');
     expect(theirWorld.stderr).toMatch(
       /2 of 2 published episodes played again, 0 left out\n2 of their \d+ replies are not/,
@@ -132,7 +132,7 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
     expect(theirWorld.stdout).toMatch(/learnt from 2 episodes/);
   });
 
-  it('takes a trace whose last line a kill cut off, and says so', () => {
+  it('takes a trace whose last line a kill cut off, and reports it', () => {
     const path = join(folder, 'killed.jsonl');
     writeFileSync(path, readFileSync(trace, 'utf8').slice(0, -100));
     const { status, stderr } = learn('sft', '--data', path, '--name', 'killed', '--epochs', '1');
@@ -184,7 +184,7 @@ describe('data that will not do', { timeout: 60_000 }, () => {
       /item 0: expected conversations; AgentTraj is/,
     ],
     [
-      'a score nobody reached',
+      'a score that no episode reached',
       () => ['sft', config, '--data', demo, '--min-score', '2'],
       /scored 2 or more; the best scored 1/,
     ],

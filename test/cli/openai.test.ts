@@ -44,11 +44,11 @@ async function longplay(...args: string[]) {
 
 describe('a served policy', () => {
   const base = () => (url.endsWith('/v1') ? url : `${url}/v1`);
-  const asked = () => ['--policy', 'openai', '--base-url', base(), '--set', 'policy.openai.guided=guided_choice'];
+  const options = () => ['--policy', 'openai', '--base-url', base(), '--set', 'policy.openai.guided=guided_choice'];
 
   it('is rolled out, and resumed with nothing left to do', async () => {
     const args = ['--env', 'textcraft', '--episodes', '6', '--horizon', '4', '--name', 'first'];
-    const { status, out, err } = await longplay('rollout', ...args, ...asked());
+    const { status, out, err } = await longplay('rollout', ...args, ...options());
     expect(err).toBe('');
     expect(out).toMatch(/^elapsed=|^horizon=/m);
     expect(out).toMatch(/run runs\/first: longplay view runs\/first\n$/);
@@ -72,14 +72,14 @@ stop: { updates: 1 }
 `;
     writeFileSync(config, text);
     const { status, out, err } = await longplay('eval', config, '--json');
-    expect(err.replace(/^evaluating .*\n/gm, '')).toBe(''); // a slow machine says how far it is
+    expect(err.replace(/^evaluating .*\n/gm, '')).toBe(''); // a slow machine prints its progress
     expect(status).toBe(0);
     const { evaluations } = JSON.parse(out);
     expect(evaluations[0].all.episodes).toBe(100);
     expect(readFileSync(config, 'utf8')).toBe(text);
   });
 
-  it('that chooses is not asked without a list: one line says what to set', async () => {
+  it('that chooses is not called without a list: one line names what to set', async () => {
     const { status, err } = await longplay('rollout', '--env', 'textcraft', '--base-url', base());
     expect(err).toMatch(/^longplay: .* chooses among listed actions: set policy\.openai\.guided=guided_choice, .*\n$/);
     expect(status).toBe(2);
@@ -89,12 +89,12 @@ stop: { updates: 1 }
   it.each([0, 300])(
     'whose server refuses every turn after the first %i ends the rollout with one line',
     async (good) => {
-      let asked = 0;
+      let requests = 0;
       const content = 'Thought:\nLet me see.\n\nAction:\ninventory';
       const refusing = await misbehavingServer(
         async ({ path }) => {
           if (path.endsWith('/models')) return { status: 200, json: { data: [{ id: 'm' }] } };
-          if (asked++ >= good) return { status: 400, json: { error: { message: 'no such field' } } };
+          if (requests++ >= good) return { status: 400, json: { error: { message: 'no such field' } } };
           return { status: 200, json: { choices: [{ message: { content }, finish_reason: 'stop' }] } };
         },
         () => 'ok',

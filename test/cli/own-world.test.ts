@@ -90,7 +90,7 @@ it("the README's environment keeps the laws, in 40 lines", async () => {
   expect(status).toBe(0);
 });
 
-it('trains by a path relative to the configuration, through the default view, and says so', async () => {
+it('trains by a path relative to the configuration, through the default view, and reports it', async () => {
   const { status, out, err } = await longplay(['train', 'guess/train.yaml', '--name', 'first']);
   expect(err + out).toMatch(/guess has no view of its own.*default/);
   // The engine is named when it starts, and at the end with the way to look at the run.
@@ -164,7 +164,7 @@ it('is rolled out by a random policy and by a language model with a prompt of it
   try {
     const { status, out } = await longplay([
       ...['rollout', '--env', './guess/env.mjs', '--policy', 'openai', '--base-url', `${model.url}/v1`],
-      ...['--split', 'test', '--episodes', '4', '--horizon', '2', '--json', '--name', 'told'],
+      ...['--split', 'test', '--episodes', '4', '--horizon', '2', '--json', '--name', 'prompted'],
     ]);
     expect(status).toBe(0);
     const { summary } = JSON.parse(out.trim().split('\n').at(-1)!);
@@ -225,7 +225,7 @@ it('is drawn by the viewer of its runs', () => {
   expect(stdout, stderr).toContain('a hat');
 });
 
-it('a change of the module since the run was made is said', async () => {
+it('a change of the module since the run was made is reported', async () => {
   for (const args of [
     ['replay', 'runs/first/traces/00001.jsonl', '--check'],
     ['rollout', '--policy', 'runs/first', '--episodes', '1', '--horizon', '1'],

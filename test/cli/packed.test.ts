@@ -1,4 +1,4 @@
-/** The package as npm packs it: its links lead somewhere, nothing is in it that nobody needs, and it installs (long). */
+/** The package as npm packs it: its links lead somewhere, it holds nothing unneeded, and it installs (long). */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

@@ -1,4 +1,4 @@
-/** `longplay play` as a person meets it: told how, shown the grid, helped, and told how it ended. */
+/** `longplay play` as a person meets it: the instructions, the grid, help, and how it ended. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ function play(args: readonly string[], typed: readonly string[]) {
 }
 
 describe('longplay play', { timeout: 60_000 }, () => {
-  it('draws the grid of BabyAI, lists, hints, and says how it ended', () => {
+  it('draws the grid of BabyAI, lists, hints, and prints how it ended', () => {
     const { status, stdout } = play(['babyai', '--task', '4'], ['?', 'hint', 'turn left', 'turn right', '11', '11']);
     expect(status).toBe(0);
     expect(stdout).toMatch(/\? lists what can be done, hint asks the oracle, quit ends/);
@@ -37,7 +37,7 @@ describe('longplay play', { timeout: 60_000 }, () => {
     );
   });
 
-  it('plays under options of the world, and says which it has', () => {
+  it('plays under options of the world, and refuses unknown ones', () => {
     const easy = play(['sciworld', '--option', 'tasks=scienceworld', '--option', 'simplifications=[easy]'], ['quit']);
     expect(easy.stdout).toMatch(/A door to the kitchen \(that is open\)/);
     const other = play(['textcraft', '--task', '31', '--option', 'order=agenttraj'], ['quit']);
@@ -47,7 +47,7 @@ describe('longplay play', { timeout: 60_000 }, () => {
     expect(play(['sciworld', '--option', 'topk'], []).status).toBe(2);
   });
 
-  it('says why there is no advice', () => {
+  it('prints why there is no advice', () => {
     const { stdout } = play(['babyai', '--task', '4'], ['turn left', 'hint', 'quit']);
     expect(stdout).toMatch(/no advice once it is not followed/);
   });

@@ -32,7 +32,7 @@ async function read(
 }
 
 describe('a command line', () => {
-  it('has the commands that its table names, and loads the one that is asked for alone', async () => {
+  it('has the commands that its table names, and loads only the one that is typed', async () => {
     const { commands } = await commandLine();
     expect(commands.length).toBeGreaterThan(15);
     for (const one of commands) {

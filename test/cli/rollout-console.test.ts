@@ -1,4 +1,4 @@
-/** A rollout tells the console what training does: outcomes by sub-task, rates, progress; and its rows are kept. */
+/** A rollout shows on the console what training does: outcomes by sub-task, rates, progress; and its rows are kept. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -9,7 +9,7 @@ const tasksOf = (count: number, episodes: number) => rolloutTasks({ episodes, sp
 const sizes = [fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 100 })] as const;
 
 describe('the episodes of a rollout', () => {
-  it('are as many as were asked for, and no two are the same', () => {
+  it('are as many as requested, and no two are the same', () => {
     fc.assert(
       fc.property(...sizes, (count, episodes) => {
         expect(new Set(tasksOf(count, episodes).map(taskKey)).size).toBe(episodes);

@@ -13,7 +13,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import { mutantsProgram } from '../mutants/main.ts';
 import { temporaryFolder } from '../support/small-run.ts';
-import { heard } from '../support/typed.ts';
+import { captureProgram } from '../support/typed.ts';
 
 const root = fileURLToPath(packageRoot);
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
@@ -26,7 +26,7 @@ const PROGRAMS: Readonly<Record<string, () => Command>> = {
   experiment: experimentProgram,
   mutants: mutantsProgram,
 };
-const type = (script: string, args: readonly string[]) => heard(() => runProgram(PROGRAMS[script]!, args));
+const type = (script: string, args: readonly string[]) => captureProgram(() => runProgram(PROGRAMS[script]!, args));
 
 const MISTAKES: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['start', ['--sed', '2'], /unknown option '--sed'.*--seed/],
@@ -76,7 +76,7 @@ describe('a script of package.json', { timeout: 60_000 }, () => {
     }
   });
 
-  it.each(MISTAKES)('says in one line what is wrong: %s %j', async (script, args, message) => {
+  it.each(MISTAKES)('reports in one line what is wrong: %s %j', async (script, args, message) => {
     const { status, stdout, stderr } = await type(script, args);
     expect(stderr.trimEnd()).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);

@@ -1,4 +1,7 @@
-/** Processes at a terminal and in pipes: what an environment says stays out of the answer, and every command gives back the shell. */
+/**
+ * Processes at a terminal and in pipes: what an environment prints stays out of the answer, and every command gives
+ * back the shell.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +25,7 @@ const tasks = { count: 2, labels: ['only'], label: () => 'only', split: (s) => [
 console.log('\\x1b[31mLOUD module');
 export function createEnv() {
   return {
-    id: 'loud', description: 'Says too much.', rewardRange: [0, 1], maxObservationChars: 100, tasks,
+    id: 'loud', description: 'Prints too much.', rewardRange: [0, 1], maxObservationChars: 100, tasks,
     open: () => ({
       first: { kind: 'first', observation: 'go' },
       step(text) {
@@ -56,19 +59,16 @@ describe.each(['thread', 'process', 'inline'])("an environment's words (%s)", (i
 });
 
 describe('a reader that goes away', () => {
-  it.each([['envs'], ['doctor'], ['train', '--help']])(
-    'ends `longplay %s %s | head -1` without a word',
-    async (...args) => {
-      const child = spawn(process.execPath, [main, ...args.filter((arg) => arg !== undefined)]);
-      child.stdout.destroy();
-      let stderr = '';
-      child.stderr.on('data', (chunk) => {
-        stderr += chunk;
-      });
-      expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
-      expect(stderr).toBe('');
-    },
-  );
+  it.each([['envs'], ['doctor'], ['train', '--help']])('ends `longplay %s %s | head -1` silently', async (...args) => {
+    const child = spawn(process.execPath, [main, ...args.filter((arg) => arg !== undefined)]);
+    child.stdout.destroy();
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
+    expect(stderr).toBe('');
+  });
 });
 
 const python = spawnSync('python3', ['-c', 'import pty']).status === 0;

@@ -5,7 +5,7 @@ import { type Broker, BrokerConflict, measureLoad } from '../../src/cluster/brok
 export interface BrokerLab {
   /** Another connection to the same run. */
   readonly connect: () => Promise<Broker>;
-  /** Milliseconds after which a ticket that nobody works on goes to others. */
+  /** Milliseconds after which a ticket that is not renewed goes to others. */
   readonly leaseMs: number;
   readonly sleep: (ms: number) => Promise<void>;
   /** Ends the server and brings it back with what it had stored. */
@@ -92,7 +92,7 @@ export function testBrokerLaws(name: string, open: () => Promise<BrokerLab>): vo
     );
 
     it(
-      'counts tell what is queued, held and stored',
+      'counts what is queued, held and stored',
       with2(async (learner, worker) => {
         expect(learner.results.maxResultBytes).toBeGreaterThanOrEqual(2 ** 20);
         for (const n of [1, 2, 3]) await learner.tickets.put(String(n), bytes('ticket'));

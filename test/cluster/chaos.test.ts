@@ -159,7 +159,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
   );
 
   it(
-    'a learner that is silent and a server without room for results hold workers back, and nobody grows',
+    'a learner that is silent and a server without room for results hold workers back, and no memory grows',
     () =>
       inArena(async () => {
         await arena.open({ updates: 12, maxStreamBytes: 1000 }, [{ groupMs: 20 }, { groupMs: 400 }]);
@@ -182,7 +182,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
   );
 });
 
-/** Resident memory of a process, in MB; 0 where the system does not say. */
+/** Resident memory of a process, in MB; 0 where the system does not report it. */
 function megabytesOf(pid: number): number {
   const path = `/proc/${pid}/status`;
   const found = existsSync(path) ? /VmRSS:\s+(\d+) kB/.exec(readFileSync(path, 'utf8')) : null;

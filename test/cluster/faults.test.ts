@@ -45,7 +45,7 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
   ),
 });
 
-/** The server forgets everything between two calls, and nobody sees it go away: positions begin anew. */
+/** Fault: the server forgets everything between two calls, unnoticed by its clients; positions begin anew. */
 const forgetful: Schedule = {
   seed: 0,
   maxLag: 0,
@@ -108,7 +108,7 @@ const BARS: readonly Bar[] = [
     strikes: ['silence'],
     more: fc.record({ slow: fc.constant(20) }),
     also: ({ server }, { maxLag }) => {
-      // Nobody's memory grows: what waits is bounded by what may be out, and what was taken by what is removed together.
+      // No memory grows: what waits is bounded by what may be out, and what was taken by what is removed together.
       expect(server.maxWaiting).toBeLessThanOrEqual((maxLag + 2) * PER_UPDATE + REMOVED_AT_ONCE);
     },
   },

@@ -86,7 +86,10 @@ async function playedBy(policy: RunConfigInput['policy'], dir: string): Promise<
   });
 }
 
-/** Says why a result is refused, as the dispatcher does; undefined where it counts. @throws what would crash the learner */
+/**
+ * Returns why a result is refused, as the dispatcher does; undefined where it counts. @throws what would crash the
+ * learner
+ */
 async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Array): Promise<string | undefined> {
   try {
     const decoded = decodeResult(bytes, result.ticket, vocabSize);
@@ -99,7 +102,9 @@ async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Ar
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Keys whose values nobody can check: the policy's own numbers, times and counts, and what the learner numbers anew. */
+/**
+ * Keys whose values cannot be checked: the policy's own numbers, times and counts, and what the learner numbers anew.
+ */
 const UNSEEN: ReadonlySet<string> = new Set([
   ...[
     'logprob',
@@ -212,7 +217,7 @@ interface Seen {
   readonly texts: readonly (string | undefined)[];
 }
 
-/** True where the turn after a turn shows just what the turn itself showed, as after the same `get` said again. */
+/** True where the turn after a turn shows just what the turn itself showed, as after the same `get` repeated. */
 function isSeenAlike({ observation, texts }: Seen, next: Seen | undefined): boolean {
   return next !== undefined && next.observation === observation && isDeepStrictEqual(next.texts, texts);
 }

@@ -57,7 +57,7 @@ class Scene {
 }
 
 describe('a ticket', () => {
-  it('that the server keeps and gives to nobody is issued once more, and either result counts, once', async () => {
+  it('that the server keeps but never delivers is issued once more, and either result counts, once', async () => {
     const scene = new Scene();
     const { server, broker } = scene;
     const [ticket, other] = new Books(1).launch() as [GroupTicket, GroupTicket];

@@ -57,7 +57,7 @@ describe('cluster init', () => {
 });
 
 describe('credentials', () => {
-  it('come from a flag or the environment; a file that is none is named without a word of it', async () => {
+  it('come from a flag or the environment; an invalid file is named, its content never shown', async () => {
     const { seed } = await createUserKey();
     const path = join(folder, 'mine.creds');
     writeFileSync(path, encodeCredentials({ role: 'worker', seed }));
@@ -76,7 +76,7 @@ describe('credentials', () => {
   });
 });
 
-/** Subjects of run `mine`, of another, and of the server: those of its own role each may use, and nobody another's. */
+/** Subjects of run `mine`, of another, and of the server: each role may use its own, and no role another's. */
 const PUBLISHED: readonly (readonly [string, readonly Role[]])[] = [
   ['$JS.API.INFO', ['learner', 'worker', 'observer']],
   ...['TICKETS', 'RESULTS', 'STATE'].flatMap((stream) => [
@@ -190,7 +190,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
   }, 30_000);
 
   it('each role may use its own subjects, and no others', async () => {
-    const asked = { allowed: 0, refused: 0 };
+    const requests = { allowed: 0, refused: 0 };
     for (const role of ROLES) {
       const { seed, ca } = credentials(role);
       const connection = await connect({
@@ -212,7 +212,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
         expect(`${role} ${what}: ${violated ? 'refused' : 'allowed'}`).toBe(
           `${role} ${what}: ${may ? 'allowed' : 'refused'}`,
         );
-        asked[may ? 'allowed' : 'refused']++;
+        requests[may ? 'allowed' : 'refused']++;
       };
       for (const [subject, roles] of PUBLISHED) {
         await check(`publishes ${subject}`, roles, () => connection.publish(subject, new Uint8Array()));
@@ -222,9 +222,9 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
       }
       await connection.close();
     }
-    console.log(`permissions tried one by one: ${JSON.stringify(asked)}`);
-    expect(asked.allowed).toBeGreaterThan(30);
-    expect(asked.refused).toBeGreaterThan(60);
+    console.log(`permissions tried one by one: ${JSON.stringify(requests)}`);
+    expect(requests.allowed).toBeGreaterThan(30);
+    expect(requests.refused).toBeGreaterThan(60);
   }, 30_000);
 
   it('every permission that is given is among those tried', () => {
@@ -245,7 +245,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     expect(untried).toEqual([]);
   });
 
-  it('who has no key, a key of another cluster, another certificate or another run is refused in one line', async () => {
+  it('refuses a client without key, with a key of another cluster, another certificate or another run, in one line', async () => {
     const { url } = server;
     const refused = (more: object) => connectNats({ url, run: 'mine', ...more });
     await expect(refused({})).rejects.toThrow(/takes nobody without a key|shows a certificate of its own/);

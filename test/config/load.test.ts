@@ -88,7 +88,7 @@ describe('a configuration', () => {
     expect(refusal(text).length).toBeLessThan(400);
   });
 
-  it('is refused where a key is a map, and nothing else is said', () => {
+  it('is refused where a key is a map, with no other message', () => {
     const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     expect(refusal('? { a: 1 }\n: 2\n', 'stop={? [1, 2] : 3}').length).toBeLessThan(400);
     expect(emit).not.toHaveBeenCalled();
@@ -115,7 +115,7 @@ describe('a configuration', () => {
     ['env.options={url: "http://a:b@host"}', 'env.options.url'],
     ['policy.openai.baseUrl="https://host/v1?v=1&api_key=secret"', 'policy.openai.baseUrl'],
     ['rollout.envServer="http://host:1/?access-token=secret"', 'rollout.envServer'],
-  ])('keeps no credentials of an URL, nor says them: %s', (override, key) => {
+  ])('keeps no credentials of an URL, nor prints them: %s', (override, key) => {
     const text = refusal('', override);
     expect(text).toContain(key);
     expect(text).not.toMatch(/secret|token@|a:b/);

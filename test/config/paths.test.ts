@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { absolutePath, resolvePolicyPaths } from '../../src/config/paths.ts';
 
-/** Policy of a configuration that says this of it. */
+/** Checked policy of a configuration with these keys. */
 function policyOf(policy: object) {
   const env = { id: 'textcraft' };
   const raw = { env, horizon: { type: 'fixed', rounds: 3 }, stop: { updates: 1 }, policy };
@@ -31,7 +31,7 @@ describe('paths in a configuration', () => {
     expect(resolvePolicyPaths(none, '/here')).toEqual(none);
   });
 
-  it('leave a server the name under which it was told of its model', () => {
+  it('leave a server the name under which it knows its model', () => {
     const server = (more: object) =>
       resolvePolicyPaths(policyOf({ kind: 'server', path: 'models/m', ...more }), '/here');
     expect(server({})).toMatchObject({ path: '/here/models/m', server: { model: 'models/m' } });

@@ -21,7 +21,7 @@ describe('the reference of the configuration', () => {
     expect(keys.length).toBeGreaterThan(120);
     expect(page).toBe(read('CONFIG.md'));
   });
-  it('says what every key means', () => {
+  it('explains every key', () => {
     expect(keys.filter(({ meaning }) => meaning === '').map(({ path }) => path)).toEqual([]);
   });
   it('is the JSON schema that is shipped', () => {
@@ -123,7 +123,7 @@ describe('the page is true', () => {
     expect(ranges).toBeGreaterThan(60);
   });
 
-  it('in its words: each one is taken, another is refused by the name of its key', () => {
+  it('by its allowed values: each one is accepted, another is refused with the name of its key', () => {
     let enums = 0;
     for (const key of keys) {
       if (!/^`[^`]+`(, `[^`]+`)+$/.test(key.type)) continue;
@@ -146,8 +146,8 @@ describe('the page is true', () => {
   it('in its defaults', () => {
     let defaults = 0;
     for (const key of keys) {
-      const [told] = words(key.default);
-      if (told === undefined || key.kinds.length > 0) continue;
+      const [stated] = words(key.default);
+      if (stated === undefined || key.kinds.length > 0) continue;
       const parent = key.path.replace(/\.[^.]+$/, '');
       const base = withKey({ ...key, path: `${parent}.x`, kinds: [] }, undefined);
       let filled: unknown;
@@ -161,7 +161,7 @@ describe('the page is true', () => {
       }
       const value = key.path.split('.').reduce<unknown>((at, name) => (at as Raw | undefined)?.[name], filled);
       defaults++;
-      expect(typeof value === 'object' ? JSON.stringify(value) : String(value), key.path).toBe(told);
+      expect(typeof value === 'object' ? JSON.stringify(value) : String(value), key.path).toBe(stated);
     }
     expect(defaults).toBeGreaterThan(70);
   });

@@ -1,4 +1,7 @@
-/** A key of the configuration exists because somebody sets it: few leaves, and each stands in a yaml, a page or an experiment. */
+/**
+ * A key of the configuration exists because it is set somewhere: few leaves, and each stands in a yaml, a page or an
+ * experiment.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';

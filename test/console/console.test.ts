@@ -191,7 +191,7 @@ describe('the knob of a policy behind a server', () => {
   const waits = { env: 0, batchWait: 0.7, prefill: 0, decode: 0.2, learner: 0, group: 0, messages: 0.1 };
   const behind = (concurrency: number) => ({ ...sceneConfig, policy: { kind: 'openai', openai: { concurrency } } });
 
-  it('is how much it is asked at once', () => {
+  it('is the number of concurrent requests', () => {
     expect(advise(waits, behind(16), 4)).toMatchObject({ key: 'policy.openai.concurrency', from: 16, to: 32 });
     expect(advise(waits, behind(128), 4)).toMatchObject({ key: '--concurrency', from: 128, to: 256 });
     expect(advise({ ...waits, batchWait: 0, env: 0.7 }, behind(16), 4)).toBeUndefined();
@@ -214,7 +214,7 @@ describe('without a terminal', () => {
     ]);
   });
 
-  it('writes every row as JSON when asked', () => {
+  it('writes every row as JSON with `--json`', () => {
     const { lines, metrics$, console } = opened({ json: true });
     metrics$.next({ update: 1, time: { env: 1 } });
     metrics$.next({ update: 2 });

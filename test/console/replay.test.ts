@@ -77,7 +77,7 @@ it('prints a word of 300 kB on lines that fit, all of it', () => {
   }
 });
 
-/** An episode of TextCraft by its oracle, and one of a world that nobody has. @returns turns of the first */
+/** An episode of TextCraft by its oracle, and one of an unknown world. @returns turns of the first */
 async function record(dir: string): Promise<number> {
   const { world: module, env } = await findWorld('textcraft');
   const task = { env: 'textcraft', index: 3, seed: 11 };

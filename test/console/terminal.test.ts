@@ -69,7 +69,7 @@ describe('text that is not ours', () => {
       }),
     );
   });
-  it('is bounded, and says how much is missing', () => {
+  it('is bounded, and shows how much is missing', () => {
     expect(shorten('x'.repeat(100), 100)).toHaveLength(100);
     expect(shorten(`a${'x'.repeat(20_000_000)}z`, 4000)).toMatch(/^ax{2999} … 19996002 characters left out … x{999}z$/);
   });
@@ -85,19 +85,19 @@ describe('the writer', () => {
   it('strikes out keys and passwords of URLs, in text, JSON and frames', () => {
     const { writer: terminal, text } = writer();
     process.env.TEST_API_KEY = 'sk-123456789';
-    process.env.TEST_ODDLY_NAMED = 'another-secret';
+    process.env.TEST_OTHER_NAME = 'another-secret';
     try {
-      expect(readSecret('TEST_ODDLY_NAMED')).toBe('another-secret');
-      terminal.line('the server said: sk-123456789 is wrong, and so is another-secret');
-      terminal.json({ heard: 'sk-123456789', url: 'http://me:pass@host/v1' });
+      expect(readSecret('TEST_OTHER_NAME')).toBe('another-secret');
+      terminal.line('the server answered: sk-123456789 is wrong, and so is another-secret');
+      terminal.json({ received: 'sk-123456789', url: 'http://me:pass@host/v1' });
       terminal.writeStyled([[span('sk-123456789')]]);
       terminal.screen('\x1b[1;1Hsk-123456789');
       expect(text()).not.toMatch(/sk-123456789|another-secret|pass/);
-      expect(text()).toContain('the server said: [key] is wrong');
+      expect(text()).toContain('the server answered: [key] is wrong');
       expect(text()).toContain('http://[credentials]@host/v1');
     } finally {
       delete process.env.TEST_API_KEY;
-      delete process.env.TEST_ODDLY_NAMED;
+      delete process.env.TEST_OTHER_NAME;
     }
     expect(redact('a word', { HF_TOKEN: 'word' })).toBe('a word'); // too short to be a secret
   });
@@ -107,7 +107,7 @@ describe('the writer', () => {
     try {
       for (let at = 2990; at < 3010; at++) terminal.line(`${'x'.repeat(at)}sk/123"456789${'y'.repeat(4000)}`);
       terminal.line(messageOf(new Error(`${'x'.repeat(3995)}sk/123"456789`)));
-      terminal.json({ heard: 'sk/123"456789' });
+      terminal.json({ received: 'sk/123"456789' });
       terminal.line(`Location: http://host/?key=${encodeURIComponent('sk/123"456789')}`);
       terminal.line('http://me:pa@ss@host/v1');
       expect(text()).not.toMatch(/sk|123|456|pa@|ss@/);
@@ -122,12 +122,12 @@ describe('the writer', () => {
       expect(redact(long, {})).toBe(long);
     }
   });
-  it('goes on in silence when its reader has gone', async () => {
+  it('goes on silently when its reader has gone', async () => {
     const { writer: terminal, stream } = writer();
     const before = process.exitCode;
     stream.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
     await new Promise((resolve) => stream.on('close', resolve));
-    terminal.line('nobody hears this');
+    terminal.line('this reaches no reader');
     expect(process.exitCode).toBe(before);
   });
   it('shows a status line on a terminal that does not know its size', () => {

@@ -9,13 +9,13 @@ it('a message of any length is kept in its first 4000 characters', () => {
   }
 });
 
-it('what cannot be made a text has a message all the same', () => {
-  const odd = {
+it('a thrown value that cannot be printed still has a message', () => {
+  const unprintable = {
     toString() {
       throw new Error('no text');
     },
   };
-  for (const thrown of [odd, Object.create(null)])
+  for (const thrown of [unprintable, Object.create(null)])
     expect(messageOf(thrown)).toBe('something without a message (object)');
   expect(messageOf(Symbol('x'))).toBe('Symbol(x)');
   expect(messageOf(undefined)).toBe('undefined');

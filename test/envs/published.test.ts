@@ -44,7 +44,7 @@ describe('a published episode of TextCraft', () => {
     expect(notices).toEqual(['1 of 1 published episodes played again, 0 left out']);
   });
 
-  it('keeps a reply that is not listed as context, unless the policy may say anything', async () => {
+  it('keeps a reply that is not listed as context, unless the policy may answer anything', async () => {
     const tried = await item(['get 1 crafting table', 'inventory']);
     const { kept, notices } = await again(textcraft, { ...authors, listInventory: false }, [tried]);
     expect(kept[0]!.turns.map(({ untrained }) => untrained === true)).toEqual([
@@ -59,7 +59,7 @@ describe('a published episode of TextCraft', () => {
     expect(free.kept[0]!.turns.every(({ untrained }) => untrained === undefined)).toBe(true);
   });
 
-  it('is of the task that has its goal in the configured world, whatever its id says', async () => {
+  it('is of the task that has its goal in the configured world, whatever its id', async () => {
     const sorted = textcraft.createEnv();
     const goal = theirs.treeUnder(0).goals[trainTask]!.item;
     const { kept } = await again(textcraft, {}, [await item()]);
@@ -108,7 +108,7 @@ describe('a published episode of BabyAI', () => {
     ]);
     expect(kept).toEqual([]);
     expect(notices[0]).toMatch(/left out: task \d+ has the goal '.+', not '.+'$/);
-    expect(notices[1]).toBe('file, somewhere: left out: its name says no task');
+    expect(notices[1]).toBe('file, somewhere: left out: its name holds no task');
   });
 });
 

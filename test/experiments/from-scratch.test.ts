@@ -47,11 +47,11 @@ describe('the table of a list', () => {
     expect(section).toContain('curve of five minutes, seed 1 (one sampled episode a task): 460k 50.0');
   });
 
-  it('leaves out who has not played it', () => {
-    expect(listSection({ ...list, horizon: 30 }, rows, table)).toContain('Nobody has played it yet.');
+  it('marks a list that has not been played', () => {
+    expect(listSection({ ...list, horizon: 30 }, rows, table)).toContain('Not played yet.');
   });
 
-  it('weighs labels where the list says so, and counts what could not be played nowhere', () => {
+  it('weighs labels where the list requires it, and counts what could not be played nowhere', () => {
     const rates = { tasks: [0, 1, 2, 3], rates: [1, null, 0.5, 0.25] };
     expect(mean(rates, {}, table)).toBeCloseTo(1.75 / 3, 12);
     expect(mean(rates, { weights: { easy: 1, hard: 3 } }, table)).toBeCloseTo(0.25 * 0.75 + 0.75 * 0.25, 12);

@@ -30,8 +30,8 @@ import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 const folder = temporaryFolder('cells');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const asked = { set: 'test', horizon: 24, kind: 'sampled', episodes: 10 } as const;
-const evaluated = (share: number): Evaluated => ({ ...asked, wins: [10 * share, 10 * share] });
+const evaluation = { set: 'test', horizon: 24, kind: 'sampled', episodes: 10 } as const;
+const evaluated = (share: number): Evaluated => ({ ...evaluation, wins: [10 * share, 10 * share] });
 /** A row whose curve has the points `[tokens, success]`. */
 function row(arm: string, seed: number, ...points: readonly (readonly [number, number])[]): CellRow {
   return {
@@ -65,7 +65,7 @@ describe('figures of the horizon study', () => {
     expect(hasCollapsed(row('a', 1, [1, 0.28], [2, 0.2]), 0.2)).toBe(false); // it never had ten points
   });
 
-  it('pair arms by seed, and say nothing of a single pair', () => {
+  it('pair arms by seed, and give no result for a single pair', () => {
     const rows = [row('a', 1, [1, 0.5]), row('b', 1, [1, 0.4]), row('a', 2, [1, 0.7]), row('b', 2, [1, 0.5])];
     const last = ({ curve }: CellRow) => rateOf(curve.at(-1)!.evaluated);
     expect(difference([...rows, row('a', 3, [1, 0.9])], ['a', 'b'], last)).toMatchObject({ n: 2 });
@@ -84,7 +84,7 @@ describe('figures of the horizon study', () => {
     } as const;
     const planner = {
       ...row('planner', 0),
-      final: [{ ...asked, kind: 'planner', episodes: 1, wins: [1, 0] }] as const,
+      final: [{ ...evaluation, kind: 'planner', episodes: 1, wins: [1, 0] }] as const,
     };
     const table = { labels: ['near', 'none', 'far'], label: (index: number) => (index === 1 ? 'near' : 'far') };
     const rows = [1, 2, 3].flatMap((seed) => [
@@ -131,7 +131,7 @@ describe('the file of rows', () => {
     expect(commonHash('env: { id: babyai }\n')).not.toBe(hash);
   });
 
-  it('are played as many as are asked for, the baselines besides', () => {
+  it('are played in the requested number, besides the baselines', () => {
     const all = missingCells([]);
     expect(isWithin(all, 3).map(({ player }) => player ?? 'trained')).toEqual([
       ...['random', 'planner', 'random', 'planner'],
@@ -156,7 +156,7 @@ describe('the file of rows', () => {
 });
 
 describe('a study', () => {
-  it('none of whose cells is missing says so and how to repeat one; with 0 cells it only writes its page', async () => {
+  it('with no cell missing prints that and how to repeat one; with 0 cells it only writes its page', async () => {
     const error = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     const session = { missing: [], path: 'rows.jsonl', folder, points: 1, onRow: () => expect.unreachable() };
     await playCells({ ...session, cells: 0 });
@@ -181,10 +181,10 @@ describe('a cell', { timeout: 120_000 }, () => {
       { ...list, kind: 'greedy', episodes: 1 },
     ],
   };
-  const say = () => {};
+  const print = () => {};
 
   it('goes on from its checkpoint after an interruption, and is trained to its end once', async () => {
-    const options = { folder, points: 2, say };
+    const options = { folder, points: 2, print };
     const first = new AbortController();
     const began = setTimeout(() => first.abort(), 400);
     const broken = await playCell(cell, { ...options, interrupt: first.signal });
@@ -204,7 +204,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   });
 
   it('begins anew where the one broken off had another configuration', async () => {
-    const options = { folder, points: 2, say };
+    const options = { folder, points: 2, print };
     const first = new AbortController();
     const began = setTimeout(() => first.abort(), 400);
     const old = smallConfig({ stop: { envSteps: 100_000 }, tasks: { sampling: { type: 'epoch' } } });
@@ -219,7 +219,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   it('that was interrupted while it started is not trained to its end first', async () => {
     const long = smallConfig({ stop: { envSteps: 20_000 } });
     const broken = { ...cell, seed: 3, config: long };
-    expect(await playCell(broken, { folder, points: 2, say, interrupt: AbortSignal.abort() })).toBeUndefined();
+    expect(await playCell(broken, { folder, points: 2, print, interrupt: AbortSignal.abort() })).toBeUndefined();
     const [run] = readdirSync(folder).filter((name) => name.startsWith('textcraft-fixed-4-3'));
     const { finished } = JSON.parse(readFileSync(join(folder, run!, 'progress.json'), 'utf8')) as { finished: boolean };
     expect(finished).toBe(false);
@@ -233,7 +233,7 @@ describe('a cell', { timeout: 120_000 }, () => {
     /** Plays on until `due`, and interrupts. */
     const until = async (due: () => boolean) => {
       const stop = new AbortController();
-      const played = playCell(often, { folder, points: 4, say, interrupt: stop.signal });
+      const played = playCell(often, { folder, points: 4, print, interrupt: stop.signal });
       await vi.waitUntil(
         () => {
           try {

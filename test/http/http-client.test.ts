@@ -40,11 +40,11 @@ it('strikes its key out of whatever a server echoes', async () => {
   }
 });
 
-it('follows no redirect, and tells neither its key nor where it was sent', async () => {
-  const asked: string[] = [];
+it('follows no redirect, and reveals neither its key nor where it was sent', async () => {
+  const paths: string[] = [];
   const elsewhere = await listen(
     ({ path }) => {
-      asked.push(path);
+      paths.push(path);
       return { status: 200, body: '{}' };
     },
     { port: 0 },
@@ -69,7 +69,7 @@ it('follows no redirect, and tells neither its key nor where it was sent', async
       });
       expect(JSON.stringify({ ...(error as object), message: (error as Error).message })).not.toContain('sk-12345678');
     }
-    expect(asked).toEqual([]);
+    expect(paths).toEqual([]);
   } finally {
     client.close();
     await server.close();
@@ -80,7 +80,7 @@ it('follows no redirect, and tells neither its key nor where it was sent', async
 it('holds an answer that comes byte by byte in little more than its size', async () => {
   const body = 60_000;
   const server = createServer();
-  const asked = new Promise<Socket>((resolve) => {
+  const connected = new Promise<Socket>((resolve) => {
     server.on('connection', (socket) => {
       socket.on('error', () => {});
       socket.once('data', () => resolve(socket));
@@ -97,7 +97,7 @@ it('holds an answer that comes byte by byte in little more than its size', async
   try {
     const before = bytesInUse();
     const answer = client.send('GET', 'x', undefined, 60_000);
-    const socket = await asked;
+    const socket = await connected;
     socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
     socket.write('1\r\na\r\n'.repeat(body));
     while (pieces < body) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -112,7 +112,7 @@ it('holds an answer that comes byte by byte in little more than its size', async
   }
 });
 
-it('takes no URL with a password, and does not say it', () => {
+it('takes no URL with a password, and does not print it', () => {
   const make = () => new HttpClient({ baseUrl: 'http://me:secret@127.0.0.1:1/v1' });
   expect(make).toThrow(/no name or password/);
   expect(make).not.toThrow(/secret/);

@@ -43,7 +43,7 @@ async function run(outcomes: readonly (RemoteError | 'ok')[], options = policy) 
 }
 
 describe('a request', () => {
-  it('is sent again when it may help, not otherwise, and not for ever', async () => {
+  it('is retried when it may help, not otherwise, and not for ever', async () => {
     expect(await run([status(503), 'ok'])).toMatchObject({ ended: 'answer' });
     const refused = await run([status(400), 'ok']);
     expect([refused.at.length, refused.ended]).toMatchObject([1, { status: 400 }]);
@@ -52,11 +52,11 @@ describe('a request', () => {
   });
 
   it('waits as long as Retry-After asks, to the bound', async () => {
-    const asked = await run([status(429, 1200), status(429, 60_000), 'ok']);
-    expect(asked.at[1]! - asked.at[0]!).toBeGreaterThanOrEqual(1200);
-    expect(asked.at[1]! - asked.at[0]!).toBeLessThan(1250);
-    expect(asked.at[2]! - asked.at[1]!).toBeGreaterThanOrEqual(policy.maxMs);
-    expect(asked.at[2]! - asked.at[1]!).toBeLessThan(policy.maxMs + 50);
+    const result = await run([status(429, 1200), status(429, 60_000), 'ok']);
+    expect(result.at[1]! - result.at[0]!).toBeGreaterThanOrEqual(1200);
+    expect(result.at[1]! - result.at[0]!).toBeLessThan(1250);
+    expect(result.at[2]! - result.at[1]!).toBeGreaterThanOrEqual(policy.maxMs);
+    expect(result.at[2]! - result.at[1]!).toBeLessThan(policy.maxMs + 50);
   });
 
   it('ends within the time of all attempts', async () => {

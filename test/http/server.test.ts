@@ -54,14 +54,14 @@ describe('a server', () => {
   const talk = async (text: string, handler: HttpHandler = echo, options: Partial<ListenOptions> = {}) => {
     server ??= await listen(handler, { port: 0, ...options });
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    let heard = '';
+    let received = '';
     socket.on('data', (chunk) => {
-      heard += chunk.toString();
+      received += chunk.toString();
     });
     socket.on('error', () => {});
     socket.write(text);
     await new Promise((resolve) => socket.on('close', resolve));
-    return heard;
+    return received;
   };
 
   it('reads the same requests however their bytes are cut', async () => {
@@ -78,7 +78,7 @@ describe('a server', () => {
         async (requests, cuts) => {
           const bytes = Buffer.concat(requests.map(wire));
           const places = [0, ...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
-          const heard = await new Promise<string>((resolve) => {
+          const received = await new Promise<string>((resolve) => {
             const socket = connect({ port, host: '127.0.0.1', noDelay: true });
             socket.setEncoding('utf8');
             let text = '';
@@ -102,7 +102,7 @@ describe('a server', () => {
             void feed();
           });
           // A body may hold U+2028, at which `.` stops.
-          const answers = heard.match(/^\{[^\n]*\}/gm)!.map((line) => JSON.parse(line));
+          const answers = received.match(/^\{[^\n]*\}/gm)!.map((line) => JSON.parse(line));
           expect(answers).toEqual(
             requests.map(({ method, path, body }) => ({
               method,
@@ -209,8 +209,8 @@ describe('a server', () => {
       return socket;
     };
     const slow = open('127.0.0.1');
-    let heard = '';
-    slow.on('data', (chunk) => (heard += chunk.toString()));
+    let received = '';
+    slow.on('data', (chunk) => (received += chunk.toString()));
     slow.write('POST /slow HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 4\r\n\r\nab');
     await new Promise((resolve) => slow.once('connect', resolve));
 
@@ -226,7 +226,7 @@ describe('a server', () => {
 
     slow.write('cd');
     await new Promise((resolve) => slow.once('close', resolve));
-    expect(heard).toMatch(/POST \/slow abcd$/);
+    expect(received).toMatch(/POST \/slow abcd$/);
     for (const socket of flood) socket.destroy();
   });
 
@@ -243,8 +243,8 @@ describe('a server', () => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
     socket.pause();
     socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
-    // It does not read, so only what it writes can tell it that the connection has ended.
-    const written = setInterval(() => socket.write('\r\n'), 5); // what it says is no sign of life
+    // It does not read, so only a failed write shows it that the connection has ended.
+    const written = setInterval(() => socket.write('\r\n'), 5); // what it sends does not count as life
     const error = await new Promise<NodeJS.ErrnoException>((resolve) => socket.on('error', resolve));
     clearInterval(written);
     expect(['EPIPE', 'ECONNRESET']).toContain(error.code);
@@ -263,7 +263,7 @@ describe('a server', () => {
     expect(await (await fetch(server.url)).text()).toMatch(/xend$/);
   });
 
-  it('lets silent clients have half the room, and none that has asked before', async () => {
+  it('lets silent clients have half the room, and no client that was served before', async () => {
     server = await listen(echo, { port: 0, maxConnections: 6 });
     const port = Number(new URL(server.url).port);
     const opened: {
@@ -281,9 +281,9 @@ describe('a server', () => {
       opened.push(state);
       return state;
     };
-    const asked = open();
-    asked.socket.write('GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n');
-    await asked.wait('data');
+    const served = open();
+    served.socket.write('GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await served.wait('data');
 
     for (let i = 0; i < 3; i++) await new Promise((resolve) => open().socket.once('connect', resolve));
     const [, first, second] = opened;
@@ -295,7 +295,7 @@ describe('a server', () => {
     const more = second!.wait('close');
     open();
     await more;
-    expect(asked.closed).toBe(false);
+    expect(served.closed).toBe(false);
     for (const { socket } of opened) socket.destroy();
   });
 
@@ -314,10 +314,10 @@ describe('a server', () => {
     const port = Number(new URL(server.url).port);
     const ask = (path: string) => {
       const socket = connect(port, '127.0.0.1');
-      const state = { socket, heard: '', closed: false };
+      const state = { socket, received: '', closed: false };
       socket.on('error', () => {});
       socket.on('close', () => (state.closed = true));
-      socket.on('data', (chunk) => (state.heard += chunk.toString()));
+      socket.on('data', (chunk) => (state.received += chunk.toString()));
       socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
       return state;
     };
@@ -329,19 +329,19 @@ describe('a server', () => {
     const idle: ReturnType<typeof ask>[] = [];
     for (const path of ['/a', '/b']) {
       const one = ask(path);
-      await until(() => one.heard.endsWith(path));
+      await until(() => one.received.endsWith(path));
       idle.push(one);
     }
     const newcomer = ask('/c');
-    await until(() => newcomer.heard.endsWith('/c'));
+    await until(() => newcomer.received.endsWith('/c'));
 
     await until(() => idle[0]!.closed);
     expect([...busy, idle[1]!].map(({ closed }) => closed)).toEqual([false, false, false]);
     release();
-    await until(() => busy.every(({ heard }) => heard.endsWith('/held')));
+    await until(() => busy.every(({ received }) => received.endsWith('/held')));
 
     const next = ask('/d'); // those answered last are not the ones that were idle longest
-    await until(() => next.heard.endsWith('/d'));
+    await until(() => next.received.endsWith('/d'));
     await until(() => idle[1]!.closed);
     expect([...busy, newcomer].map(({ closed }) => closed)).toEqual([false, false, false]);
   });
@@ -358,12 +358,12 @@ describe('a server', () => {
       { port: 0 },
     );
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    let heard = '';
-    socket.on('data', (chunk) => (heard += chunk.toString()));
+    let received = '';
+    socket.on('data', (chunk) => (received += chunk.toString()));
     socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n');
     socket.write(`${'1\r\na\r\n'.repeat(body)}0\r\n\r\n`);
     await new Promise((resolve) => socket.on('close', resolve));
-    expect(heard).toContain(`\r\n${body}`);
+    expect(received).toContain(`\r\n${body}`);
     expect(grown / body).toBeLessThan(40); // a buffer object for each byte takes some 100 and more
   });
 
@@ -412,12 +412,12 @@ describe('a server', () => {
     };
     const paths = Array.from({ length: 5000 }, (_, i) => `/${i}`);
     const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
-    const heard = await talk(
+    const received = await talk(
       `${requests.join('')}GET /end HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`,
       handler,
     );
-    expect([...heard.matchAll(/\[(.*?)\]/g)].map(([, path]) => path)).toEqual([...paths, '/end']);
-    expect(heard).not.toContain('HTTP/1.1 500');
+    expect([...received.matchAll(/\[(.*?)\]/g)].map(([, path]) => path)).toEqual([...paths, '/end']);
+    expect(received).not.toContain('HTTP/1.1 500');
   });
 
   it('answers 500 where an answer cannot be written, and goes on', async () => {
@@ -426,26 +426,26 @@ describe('a server', () => {
       headers: path === '/bad' ? { 'x-bad': 'a\nb' } : {},
       body: '{}',
     });
-    const heard = await talk(
+    const received = await talk(
       'GET /bad HTTP/1.1\r\nhost: localhost\r\n\r\nGET / HTTP/1.0\r\nhost: localhost\r\n\r\n',
       handler,
     );
-    expect(heard).toMatch(/^HTTP\/1.1 500 .*"type":"internal".*HTTP\/1.1 200 OK/s);
+    expect(received).toMatch(/^HTTP\/1.1 500 .*"type":"internal".*HTTP\/1.1 200 OK/s);
   });
 
-  it('answers requests sent ahead in their order, and closes when asked to', async () => {
+  it('answers requests sent ahead in their order, and closes on request', async () => {
     const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;
-    const heard = await talk(get('/slow') + get('/a') + get('/b', 'connection: close\r\n') + get('/never'));
-    expect(heard.match(/GET \/\w+/g)).toEqual(['GET /slow', 'GET /a', 'GET /b']);
+    const received = await talk(get('/slow') + get('/a') + get('/b', 'connection: close\r\n') + get('/never'));
+    expect(received.match(/GET \/\w+/g)).toEqual(['GET /slow', 'GET /a', 'GET /b']);
   });
 
-  it('says 100 Continue to who waits for it, leaves bodies out for HEAD, and streams in chunks', async () => {
+  it('sends 100 Continue to a client that waits for it, leaves bodies out for HEAD, and streams in chunks', async () => {
     server = await listen(echo, { port: 0 });
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    let heard = '';
+    let received = '';
     const first = new Promise<void>((resolve) =>
       socket.on('data', (chunk) => {
-        heard += chunk.toString();
+        received += chunk.toString();
         resolve();
       }),
     );
@@ -456,7 +456,7 @@ describe('a server', () => {
     await first;
     await server.close();
     await closed;
-    expect(heard).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    expect(received).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     server = undefined;
     const head = await talk('HEAD /h HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
     expect(head).toMatch(/content-length: 8\r\n.*\r\n\r\n$/s);
@@ -484,29 +484,29 @@ describe('a server', () => {
   });
 
   it('refuses a body too long behind a request that takes its time, which is answered first', async () => {
-    const heard = await talk(
+    const received = await talk(
       'GET /first HTTP/1.1\r\nhost: localhost\r\n\r\nPOST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n',
       async ({ path }) => {
         await new Promise((resolve) => setTimeout(resolve, 700));
         return { status: 200, contentType: 'text/plain', body: path };
       },
     );
-    expect(heard).toMatch(/^HTTP\/1.1 200 .*\/firstHTTP\/1.1 413 /s);
+    expect(received).toMatch(/^HTTP\/1.1 200 .*\/firstHTTP\/1.1 413 /s);
   });
 
   it('does not keep a client whose bytes are no request, however long it goes on sending', async () => {
     server = await listen(echo, { port: 0 });
     const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => {});
-    let heard = '';
-    socket.on('data', (chunk) => (heard += chunk.toString()));
+    let received = '';
+    socket.on('data', (chunk) => (received += chunk.toString()));
     const sending = setInterval(() => socket.write('hello\r\n\r\n'), 10);
     await new Promise((resolve) => socket.on('close', resolve));
     clearInterval(sending);
-    expect(heard).toMatch(/^HTTP\/1.1 400 /);
+    expect(received).toMatch(/^HTTP\/1.1 400 /);
   });
 
-  it('does not keep a client that was told goodbye and goes on sending', async () => {
+  it('drops a client that goes on sending after `connection: close`', async () => {
     server = await listen(echo, { port: 0, receiveMs: 200 });
     const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => {});
@@ -517,7 +517,7 @@ describe('a server', () => {
     clearInterval(sending);
   });
 
-  it('tells a handler whose client has gone', async () => {
+  it('notifies a handler whose client has gone', async () => {
     const gone = new Promise<void>((resolve) => {
       let socket: Socket | undefined;
       const waiting: HttpHandler = ({ gone }) =>

@@ -28,7 +28,7 @@ const updates = () =>
 
 describe('a row that the disk takes in part', () => {
   it('is taken back, and the next one is whole', () => {
-    // `ulimit -f` counts blocks of 1024 bytes; a signal tells of it unless it is ignored.
+    // `ulimit -f` counts blocks of 1024 bytes; a signal reports it unless ignored.
     const module = new URL('../../dist/src/metrics/metrics-file.js', import.meta.url).href;
     const code = `
       process.on('SIGXFSZ', () => {});

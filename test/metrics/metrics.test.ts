@@ -109,7 +109,7 @@ describe('a row', () => {
 });
 
 describe('a cluster', () => {
-  it('is told by those of its workers that are there', () => {
+  it('is reported by those of its workers that are there', () => {
     const row = fullRow();
     expect(row).toMatchObject({ clusterWorkers: 1, clusterSlots: 4, clusterOutstanding: 7, clusterRoundTrip: 0.02 });
     expect(row.workerLag).toEqual({ a: 1 });
@@ -151,7 +151,7 @@ describe('where the time went', () => {
     expect(shares.messages).toBeCloseTo(0.2);
   });
 
-  it('says nothing of an interval without slots', () => {
+  it('has no value for an interval without slots', () => {
     expect(timeShares(zero, zero)).toBeUndefined();
   });
 });

@@ -42,7 +42,7 @@ describe('TensorBoard events', () => {
 
   const reader = 'from tensorboard.backend.event_processing.event_accumulator import EventAccumulator as E';
   const has = spawnSync('python3', ['-c', reader]).status === 0;
-  if (!has) console.log('skipped: no Python with tensorboard, so its own reader is not asked');
+  if (!has) console.log('skipped: no Python with tensorboard, so its own reader is not compared');
   it.skipIf(!has)('are read by TensorBoard’s own reader', () => {
     const script = `${reader}\nimport sys\ne = E(sys.argv[1])\ne.Reload()\nprint([s.value for s in e.Scalars('success')])`;
     expect(spawnSync('python3', ['-c', script, folder], { encoding: 'utf8' }).stdout.trim()).toBe('[0.25, 0.5]');
@@ -53,9 +53,9 @@ describe('Prometheus', () => {
   it('text follows the exposition format, totals as counters and times in seconds', () => {
     const row = { ...rows[0]!, elapsed: 1.5, envSteps: 40, actorRestarts: { '/rollout': 2 }, stepsPerSecond: 1e30 };
     const families = readExposition(prometheusText({ ...row, time: { env: 1, 'a"b\\c\nd': 0 } }));
-    const told = (name: string) => ({ type: families.get(name)?.type, samples: families.get(name)?.samples });
+    const metricOf = (name: string) => ({ type: families.get(name)?.type, samples: families.get(name)?.samples });
     const one = (name: string, type: string, value: number, labels = {}) =>
-      expect(told(name)).toEqual({ type, samples: [{ name, labels, value }] });
+      expect(metricOf(name)).toEqual({ type, samples: [{ name, labels, value }] });
     one('longplay_success', 'gauge', 0.25);
     one('longplay_success_by_label', 'gauge', 0.5, { label: 'depth 1' });
     one('longplay_elapsed_seconds_total', 'counter', 1.5);
@@ -72,7 +72,7 @@ describe('Prometheus', () => {
 
   const parser = 'from prometheus_client.parser import text_string_to_metric_families as parse';
   const has = spawnSync('python3', ['-c', parser]).status === 0;
-  if (!has) console.log('skipped: no Python with prometheus_client, so its own parser is not asked');
+  if (!has) console.log('skipped: no Python with prometheus_client, so its own parser is not compared');
   it.skipIf(!has)('text is read by Prometheus’ own client library', () => {
     const text = prometheusText({ ...rows[0]!, time: { env: 1, 'a"b\\c\nd': 0 } });
     const script = `${parser}\nimport sys, json\nprint(json.dumps([[s.name, s.labels, s.value] for f in parse(sys.stdin.read()) for s in f.samples]))`;

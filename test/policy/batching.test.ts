@@ -6,7 +6,7 @@ const state = { waiting: 3, maxBatch: 4, complete: false, oldestMs: 1, maxWaitMs
 it.each([
   ['waits for others while there is time', {}, false],
   ['starts when it is full', { waiting: 4 }, true],
-  ['starts when nobody else can join', { complete: true }, true],
+  ['starts when no other can join', { complete: true }, true],
   ['starts when its oldest turn has waited long enough', { oldestMs: 2 }, true],
   ['never starts without a turn', { waiting: 0, complete: true, oldestMs: 9 }, false],
 ])('a batch %s', (_, change, starts) => {

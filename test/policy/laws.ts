@@ -15,7 +15,7 @@ export interface PolicySubject {
   readonly env: Env;
   /** True where the policy writes freely: what it plays need not be listed. Absent: false. */
   readonly writesFreely?: boolean;
-  /** True where it chooses among listed actions without telling its decision. Absent: as its decisions say. */
+  /** True where it chooses among listed actions without reporting its decision. Absent: read from its decisions. */
   readonly chooses?: boolean;
   /** Members of a group, ≥ 1. */
   readonly groupSize: number;
@@ -85,7 +85,10 @@ class Seat {
   }
 
   async take({ turn, action, decision }: Acted): Promise<void> {
-    need(this.waiting && turn === this.past.length, `turn ${turn} of episode ${this.episode} is answered, unasked`);
+    need(
+      this.waiting && turn === this.past.length,
+      `turn ${turn} of episode ${this.episode} is answered without a request`,
+    );
     if (this.free) need(decision?.kind === 'tokens', `episode ${this.episode} is answered without its tokens`);
     else {
       need(
@@ -119,7 +122,7 @@ async function seats(
 /**
  * Plays episodes to their end or by `until` turns: again and again some that are idle send their turn, or the policy
  * makes a call.
- * @param order draws who sends and when; absent: everyone at once, before every call
+ * @param order draws which episodes send and when; absent: all at once, before every call
  */
 async function play(policy: Policy, table: Map<number, Seat>, order?: Rng, until = TURNS): Promise<void> {
   for (;;) {
@@ -127,7 +130,7 @@ async function play(policy: Policy, table: Map<number, Seat>, order?: Rng, until
     const send = order ? order.shuffle(idle).slice(0, order.int(idle.length + 1)) : idle;
     if (send.length > 0) policy.submit(send.map((seat) => seat.request()));
     const waiting = [...table.values()].filter((seat) => seat.waiting).length;
-    need(policy.waiting === waiting, `${waiting} turns wait, and it says ${policy.waiting}`);
+    need(policy.waiting === waiting, `${waiting} turns wait, and it reports ${policy.waiting}`);
     if (waiting === 0 && idle.length === 0) return;
     if (waiting === 0) continue;
     await call(policy, table);
@@ -137,7 +140,7 @@ async function play(policy: Policy, table: Map<number, Seat>, order?: Rng, until
 async function call(policy: Policy, table: ReadonlyMap<number, Seat>): Promise<void> {
   for (const acted of await policy.step()) {
     const seat = table.get(acted.episode);
-    need(seat, `episode ${acted.episode} is answered, and nobody has asked for it`);
+    need(seat, `episode ${acted.episode} is answered without a request`);
     await seat!.take(acted);
   }
 }
@@ -244,7 +247,7 @@ export const policyLaws: readonly PolicyLaw[] = [
       }),
   },
   {
-    name: 'tells the likeliest actions of a choice as its log-probability has them, where it tells them',
+    name: 'reports the likeliest actions of a choice in agreement with its log-probability, where it reports them',
     async holds(subject, seed) {
       for (const [episode, past] of await undisturbed(subject, seed)) {
         past.forEach(({ decision, actions }, t) =>
@@ -294,7 +297,7 @@ export const policyLaws: readonly PolicyLaw[] = [
     },
   },
   {
-    name: 'is complete when nobody is left who could join the call',
+    name: 'is complete when no episode is left that could join the call',
     holds: (subject, seed) =>
       withPolicy(subject, async (policy) => {
         const table = await seats(subject, seed);
@@ -304,7 +307,7 @@ export const policyLaws: readonly PolicyLaw[] = [
       }),
   },
   {
-    name: 'drops who is released, twice or unknown alike, and nobody else notices',
+    name: 'drops released episodes, twice or unknown alike, without effect on others',
     async holds(subject, seed) {
       const expected = await undisturbed(subject, seed);
       await withPolicy(subject, async (policy) => {
@@ -354,7 +357,7 @@ export const policyLaws: readonly PolicyLaw[] = [
     },
   },
   {
-    name: 'decides by new weights from the next call on, and says so',
+    name: 'decides by new weights from the next call on, and reports their version',
     async holds(subject, seed) {
       const weights = subject.weights!;
       const expected = await undisturbed(subject, seed);
@@ -369,7 +372,7 @@ export const policyLaws: readonly PolicyLaw[] = [
           past.forEach(({ decision }, t) => {
             need(
               decision!.version === (t === 0 ? old : weights.version),
-              `turn ${t} says version ${decision!.version}`,
+              `turn ${t} reports version ${decision!.version}`,
             );
           });
         }

@@ -8,7 +8,7 @@ const scores = [Math.log(1), Math.log(2), Math.log(5)]; // softmax: 1/8, 2/8, 5/
 const shares = [1 / 8, 2 / 8, 5 / 8];
 
 describe('a draw', () => {
-  it.each([0, 0.5, 1, 3])('at temperature %d tells the log-probability at temperature 1', (temperature) => {
+  it.each([0, 0.5, 1, 3])('at temperature %d reports the log-probability at temperature 1', (temperature) => {
     for (let seed = 0; seed < 20; seed++) {
       const { at, logprob } = drawFrom(scores, temperature, Rng.fromSeed(seed));
       expect(logprob).toBeCloseTo(Math.log(shares[at]!), 12);

@@ -156,7 +156,7 @@ describe.each(['vllm', 'sglang'] as const)('a learner beside %s', (api) => {
     const every = { failLoads: 6, halfLoads: 8, aborts: 10, evictions: 12, errors: 14, impostors: 16, lateLoads: 30 };
     let kills = 0;
     const { episodes, answers, ever, loaded, left } = await trained(api, updates, (server, count) => {
-      server.lateMs = ATTEMPT_MS * 1.2; // its answer comes when nobody waits for it any more
+      server.lateMs = ATTEMPT_MS * 1.2; // its answer comes when no request waits for it any more
       for (const [fault, n] of Object.entries(every) as [keyof typeof every, number][]) {
         if (count % n !== 0 || (fault === 'impostors' && api === 'sglang')) continue; // sglang's answers name no model
         server.faults[fault]++;

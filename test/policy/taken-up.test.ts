@@ -64,8 +64,8 @@ function recalled(turn: number, turns: readonly Acted[]): ActRequest {
   return { ...request(turn, turns), newActions: table, history };
 }
 
-async function decide(policy: CachedPolicy, asked: ActRequest): Promise<Acted> {
-  policy.submit([asked]);
+async function decide(policy: CachedPolicy, request: ActRequest): Promise<Acted> {
+  policy.submit([request]);
   for (;;) {
     const [acted] = await policy.step();
     if (acted) return acted;
@@ -79,7 +79,7 @@ async function begun(policy: CachedPolicy): Promise<Acted[]> {
   return turns;
 }
 
-/** Log π and V, told apart to the last bits that a batch's make-up moves. */
+/** Log π and V, compared to the last bits that a batch's make-up moves. */
 function numbers({ decision }: Acted): number[] {
   const logprobs = decision!.kind === 'choice' ? [decision!.logprob] : [...decision!.logprobs];
   return [...logprobs, decision!.value];
@@ -157,7 +157,7 @@ it('a run of tokens that an update comes into keeps the version of each of its t
 });
 
 describe.each(settings)('what the learner computes again of %s', (_, setting) => {
-  it('is what the policy told, under a view with a focus too', async () => {
+  it('is what the policy reported, under a view with a focus too', async () => {
     const focused = new ViewCodec({
       ...view,
       id: 'toy-focus@1',
@@ -170,12 +170,12 @@ describe.each(settings)('what the learner computes again of %s', (_, setting) =>
     const policy = await CachedPolicy.create(engine, options, params);
     const turns: Acted[] = [];
     // Red comes at turn 2, and turn 1 is read in several calls.
-    const said = observations.with(1, 'left right '.repeat(40));
-    for (const [turn, observation] of said.entries()) {
+    const long = observations.with(1, 'left right '.repeat(40));
+    for (const [turn, observation] of long.entries()) {
       turns.push(await decide(policy, { ...request(turn, turns), observation }));
     }
     const made = turns.map(({ action, decision }, t) => ({
-      ...{ observation: said[t]!, actions: Int32Array.of(0, 1, 2), action, decision: decision!, reward: 0 },
+      ...{ observation: long[t]!, actions: Int32Array.of(0, 1, 2), action, decision: decision!, reward: 0 },
       ...{ actMs: 0, envMs: 0 },
     }));
     const record = { episode: 1, group: 1, task: { env: 'toy', index: 0, seed: 0 }, horizon: 4, attempt: 1 };
@@ -190,18 +190,18 @@ describe.each(settings)('what the learner computes again of %s', (_, setting) =>
     const { decoder } = setting;
     const program = await engine.compile(logprobsGraph(config, { decoder }));
     const measured = await measure({ model: config, codec: focused, decoder, program }, params, units);
-    const told = decisionsOf(units.flat());
-    expect(told.length).toBe(measured.logprobs.length);
-    told.forEach(({ logprob, value, token }, i) => {
+    const decisions = decisionsOf(units.flat());
+    expect(decisions.length).toBe(measured.logprobs.length);
+    decisions.forEach(({ logprob, value, token }, i) => {
       expect(measured.logprobs[i]).toBeCloseTo(logprob, 6);
       // A run has one value, V where its first token was decided.
       if (token === 0) expect(measured.values[i]).toBeCloseTo(value, 6);
     });
-    expect(told.some(({ value }) => value !== 0)).toBe(true);
+    expect(decisions.some(({ value }) => value !== 0)).toBe(true);
   });
 });
 
-it('a run that is given up is under way no more', async () => {
+it('a run that is given up is no longer under way', async () => {
   const policy = await policyOf({ decoder: 'tokens', masked: true });
   policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
   await policy.step();

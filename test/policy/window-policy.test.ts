@@ -142,7 +142,7 @@ describe('the window policy', { timeout: 60_000 }, () => {
     expectAlike(await fresh.step(), [whole!]);
   });
 
-  it('counts who waits, and forgets who is released', async () => {
+  it('counts waiting turns, and drops released episodes', async () => {
     const policy = await windowPolicy();
     const [one, two] = [new Table(0, 0), new Table(1, 1)];
     policy.submit([one.request(0), two.request(0)]);

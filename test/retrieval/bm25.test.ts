@@ -6,7 +6,7 @@ import { type Bm25Options, decodeLength } from '../../src/retrieval/bm25.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
-/** Corpora, each asked ten queries. */
+/** Number of corpora, each with ten queries. */
 const CORPORA = long ? 1000 : 100;
 
 const words = ['a', 'the', 'of', 'river', 'town', 'é', '北京', '1984', 'x1', 'mayor', 'zo'];
@@ -29,11 +29,11 @@ function bruteForce(passages: readonly string[], query: string, { k1, b, lengths
   const filled = tokens.filter((list) => list.length > 0);
   const average = tokens.reduce((sum, list) => sum + list.length, 0) / filled.length;
   const found: { passage: number; score: number }[] = [];
-  const asked: string[] = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const terms: string[] = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   for (const [passage, list] of tokens.entries()) {
     let score = 0;
     let matched = false;
-    for (const term of asked) {
+    for (const term of terms) {
       const tf = list.filter((token) => token === term).length;
       if (tf === 0) continue;
       matched = true;
@@ -93,7 +93,7 @@ describe('BM25 over an index', () => {
     expect(known.map(decodeLength)).toEqual([39, 40, 40, 42, 52, 54, 54, 56, 56, 60, 84, 88, 88, 96, 144, 152, 152]);
   });
 
-  it('cuts English text as its analyzer says', () => {
+  it('cuts English text by its analyzer', () => {
     const tokens = ANALYZERS.english("The Mayor's running horses are in Norvale; O'Dell’s ponies, 1,234!");
     expect(tokens).toEqual(['mayor', 'run', 'hors', 'norval', "o'del", 'poni', '1', '234']);
   });

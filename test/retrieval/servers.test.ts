@@ -33,7 +33,7 @@ async function ours(): Promise<string> {
   return server.url;
 }
 
-/** A server of somebody else's that says what it is told to. @returns its address and the bodies it was sent */
+/** Starts a foreign server with given answers. @returns its address and the bodies it was sent */
 async function theirs(answer: (body: string, n: number, response: ServerResponse) => void) {
   const bodies: string[] = [];
   const server = createServer((request: IncomingMessage, response) => {
@@ -56,9 +56,9 @@ const result = (lists: unknown) => JSON.stringify({ result: lists });
 
 describe('Search-R1’s protocol', () => {
   it('brings through server and client what the index finds', async () => {
-    const asked = client(await ours());
+    const remote = client(await ours());
     for (const query of ['town3', 'river1 town2', '', 'nothing', 'T7 "quotes" \u2028 é']) {
-      expect(await asked.search(query, 4)).toEqual(retriever.search(query, 4));
+      expect(await remote.search(query, 4)).toEqual(retriever.search(query, 4));
     }
   });
 
@@ -67,20 +67,20 @@ describe('Search-R1’s protocol', () => {
       const { queries } = JSON.parse(body) as { queries: string[] };
       response.end(result(queries.map((query) => [{ document: { contents: `for ${query}` } }])));
     });
-    const asked = client(url, { batchMs: 20 });
+    const remote = client(url, { batchMs: 20 });
     const first = await Promise.all(
-      ['a', 'b', 'a'].map((query) => asked.search(query, 3)).concat(asked.search('c', 1)),
+      ['a', 'b', 'a'].map((query) => remote.search(query, 3)).concat(remote.search('c', 1)),
     );
     expect(first.map((hits) => hits[0]!.document.contents)).toEqual(['for a', 'for b', 'for a', 'for c']);
     expect(bodies.map((body) => JSON.parse(body))).toEqual([
       { queries: ['a', 'b'], topk: 3, return_scores: true },
       { queries: ['c'], topk: 1, return_scores: true },
     ]);
-    await asked.search('b', 3);
+    await remote.search('b', 3);
     expect(bodies.length).toBe(2);
   });
 
-  it('accepts missing scores and ids, bare documents, numbers for ids, fewer and more passages than asked for', async () => {
+  it('accepts missing scores and ids, bare documents, numbers for ids, fewer and more passages than requested', async () => {
     const items = [
       { contents: 'bare', id: 7 },
       { document: { contents: 'b' } },
@@ -100,7 +100,7 @@ describe('Search-R1’s protocol', () => {
     await expect(client(url, { retries: 0 }).search('x', 3)).rejects.toThrow(message);
   });
 
-  it('is asked again after 5xx and never after 4xx, and a failure is not remembered', async () => {
+  it('is retried after 5xx and never after 4xx, and a failure is not cached', async () => {
     const { url, bodies } = await theirs((_, n, response) => {
       response.statusCode = n === 1 ? 503 : 200;
       response.end(result([[]]));
@@ -111,10 +111,10 @@ describe('Search-R1’s protocol', () => {
       response.statusCode = n === 1 ? 422 : 200;
       response.end(result([[]]));
     });
-    const asked = client(bad.url);
-    await expect(asked.search('x', 3)).rejects.toThrow(/HTTP 422/);
+    const remote = client(bad.url);
+    await expect(remote.search('x', 3)).rejects.toThrow(/HTTP 422/);
     expect(bad.bodies.length).toBe(1);
-    expect(await asked.search('x', 3)).toEqual([]);
+    expect(await remote.search('x', 3)).toEqual([]);
   });
 
   it('fails with the server’s name where nothing listens or nothing answers in time', async () => {
@@ -162,7 +162,7 @@ describe('recorded results', () => {
     expect(client(url).isRepeatable).toBe(false);
     expect(contents(await a.search('x', 3))).toBe('answer 0');
     expect(contents(await b.search('x', 3))).toBe('answer 0');
-    // Both ask at once: whoever answers first is right for both.
+    // Both ask at once: the first answer is right for both.
     const [one, two] = await Promise.all([a.search('y', 3), b.search('y', 3)]);
     expect(contents(one)).toBe(contents(two));
     expect(contents(await host('c').search('y', 3))).toBe(contents(one));

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const engine = { name: 'onnxruntime-node', threads: 1 } as const;
 
-it('a sound model and a sound server pass every check, and a server that tells other numbers does not', async () => {
+it('a sound model and a sound server pass every check, and a server with other numbers does not', async () => {
   const { config, endTokens } = openModel(folder);
   const chat = {
     ...({ folder, vocabSize: config.vocabSize, endTokens, format: 'world', listActions: false } as const),

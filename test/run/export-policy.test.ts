@@ -71,13 +71,13 @@ async function logprobs(config: ModelConfig, values: Readonly<Record<string, Flo
   const out = await program.run({ ...promptsOf([ids]), ...weights });
   const logits = out.logits!.data as Float32Array;
   const width = config.vocabSize;
-  const told = ids.slice(1).map((id, t) => {
+  const logprobs = ids.slice(1).map((id, t) => {
     const row = logits.subarray(t * width, (t + 1) * width);
     const peak = Math.max(...row);
     return row[id]! - peak - Math.log(row.reduce((sum, x) => sum + Math.exp(x - peak), 0));
   });
   await engine.dispose();
-  return told;
+  return logprobs;
 }
 
 /** The same under the weights that a folder holds. */

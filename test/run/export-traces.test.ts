@@ -1,4 +1,4 @@
-/** What language models said: kept whole in traces, and exported as other trainers read it. */
+/** Answers of language models: kept whole in traces, and exported as other trainers read them. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,20 +22,20 @@ const root = mkdtempSync(join(tmpdir(), 'longplay-export-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const opening = { system: 'Be brief.', instructions: 'Reach the end.', listed: true };
-const said = (text: string, more: Partial<ModelResponse> = {}): ModelResponse => ({
+const responseOf = (text: string, more: Partial<ModelResponse> = {}): ModelResponse => ({
   text,
   promptTokens: 40,
   completionTokens: 5,
   ...more,
 });
 
-/** A model looks, says something that cannot be read, and goes. */
+/** A model looks, answers something that cannot be read, and goes. */
 function talked(last = 'go', success = true, episode = 0): TraceLine {
   const plain = trajectoryOf({ episode, actions: ['look', '', last], success });
   const responses = [
-    said('<think>first</think>\nAction: look', { opening }),
-    said('Hm.', { formatError: 'no action' }),
-    said(`Action: ${last}`),
+    responseOf('<think>first</think>\nAction: look', { opening }),
+    responseOf('Hm.', { formatError: 'no action' }),
+    responseOf(`Action: ${last}`),
   ];
   const turns = plain.turns.map(({ decision: _, ...turn }, t) => ({
     ...turn,
@@ -66,10 +66,15 @@ const conversation = [
 describe('a conversation with a language model', () => {
   it('comes back from a trace whole: instructions, answers, reasoning, format errors, rewards', () => {
     const { episode } = parseLine(traceLine(talked(), 'train').trimEnd());
-    const told = buildRecordedConversation(episode!);
-    expect(told.map(({ role, content }) => ({ role, content }))).toEqual(conversation);
-    expect(told.filter(({ role }) => role === 'assistant').map(({ reward }) => reward)).toEqual([undefined, 0, 0, 1]);
-    expect(told.flatMap(({ formatError }) => formatError ?? [])).toEqual(['no action']);
+    const messages = buildRecordedConversation(episode!);
+    expect(messages.map(({ role, content }) => ({ role, content }))).toEqual(conversation);
+    expect(messages.filter(({ role }) => role === 'assistant').map(({ reward }) => reward)).toEqual([
+      undefined,
+      0,
+      0,
+      1,
+    ]);
+    expect(messages.flatMap(({ formatError }) => formatError ?? [])).toEqual(['no action']);
   });
 
   it('is exported word for word, with the reward of each answer', () => {
@@ -137,7 +142,7 @@ describe('longplay export', () => {
   it.each([
     ['chatml', /^1 of 2 episodes, 3 turns → .*chatml\.jsonl$/m],
     ['dpo', /^0 of 1 pairs → .*dpo\.jsonl$/m],
-  ])('tells how far it is where it takes long: %s', async (format, told) => {
+  ])('reports progress where it takes long: %s', async (format, progress) => {
     let now = 0;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 20_000));
     let words = '';
@@ -149,7 +154,7 @@ describe('longplay export', () => {
     } finally {
       clock.mockRestore();
     }
-    expect(words).toMatch(told);
+    expect(words).toMatch(progress);
   });
 
   const datasets = spawnSync('python3', ['-c', 'import datasets']).status === 0;

@@ -38,7 +38,7 @@ describe('a live stream', () => {
     expect(droppedInAll).toBeGreaterThan(100);
   });
 
-  it('never calls a subscriber in the middle of a push, and keeps nothing where nobody subscribes', async () => {
+  it('never calls a subscriber in the middle of a push, and keeps nothing without subscribers', async () => {
     const stream = new LiveStream<number>(2);
     for (let n = 0; n < 10; n++) stream.push(n);
     const got: number[] = [];
@@ -50,7 +50,7 @@ describe('a live stream', () => {
     expect(stream.dropped).toBe(0);
   });
 
-  it('ends with its backlog handed over, and at once for whoever left or comes late', async () => {
+  it('ends with its backlog handed over, and at once for a subscriber that left or comes late', async () => {
     const stream = new LiveStream<number>(1000);
     const got: number[] = [];
     stream.subscribe((value) => got.push(value));

@@ -3,8 +3,8 @@
  *
  *     npm run build && node dist/test/run/record-golden-decisions.js [folder for the whole trajectories]
  *
- * Writes `test/fixtures/golden-decisions.jsonl`. Do it only where decisions are meant to change, and say which and why in the
- * commit. A run whose `order` is `matters` may change with the order of messages alone, the others never.
+ * Writes `test/fixtures/golden-decisions.jsonl`. Do it only where decisions are meant to change, and name which and why
+ * in the commit. A run whose `order` is `matters` may change with the order of messages alone, the others never.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

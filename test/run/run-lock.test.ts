@@ -16,7 +16,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const path = () => join(dir, 'training.json');
 const write = (mark: object) => writeFileSync(path(), JSON.stringify({ format: 2, host: hostname(), ...mark }));
 
-it('says nothing after an orderly end', () => {
+it('returns no notice after an orderly end', () => {
   expect(acquireRunLock(dir)).toBeUndefined();
   expect(existsSync(path())).toBe(true);
   releaseRunLock(dir);
@@ -24,7 +24,7 @@ it('says nothing after an orderly end', () => {
   expect(acquireRunLock(dir)).toBeUndefined();
 });
 
-it('tells of a process that ended without a word, and takes its place', () => {
+it('reports a process that ended unrecorded, and takes its place', () => {
   const { pid } = spawnSync(process.execPath, ['-e', '0']);
   write({ pid });
   expect(acquireRunLock(dir)).toContain(`process ${pid} ended without a word`);
@@ -32,12 +32,12 @@ it('tells of a process that ended without a word, and takes its place', () => {
   expect(readdirSync(dir)).toEqual(['training.json']);
 });
 
-it('tells of a mark that was cut off', () => {
+it('reports a lock that was cut off', () => {
   writeFileSync(path(), '{"format":2,"pi');
   expect(acquireRunLock(dir)).toContain('the process that trained here last ended without a word');
 });
 
-it('refuses a second process while the first lives, and leaves its mark', () => {
+it('refuses a second process while the first lives, and leaves its lock', () => {
   write({ pid: process.ppid });
   const before = readFileSync(path(), 'utf8');
   expect(() => acquireRunLock(dir)).toThrow(new RegExp(`process ${process.ppid} is training this run`));
@@ -65,12 +65,12 @@ it('lets one of several processes that start together train', { timeout: 60_000 
   for (let round = 0; round < 3; round++) {
     write({ pid });
     const racers = Array.from({ length: 4 }, () => spawn(process.execPath, ['-e', code]));
-    const said = await Promise.all(
+    const outcomes = await Promise.all(
       racers.map(
         (racer) => new Promise<string>((resolve) => racer.stdout.once('data', (text) => resolve(`${text}`.trim()))),
       ),
     );
     for (const racer of racers) racer.kill('SIGKILL');
-    expect(said.filter((word) => word === 'won')).toHaveLength(1);
+    expect(outcomes.filter((word) => word === 'won')).toHaveLength(1);
   }
 });

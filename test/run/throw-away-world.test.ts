@@ -17,7 +17,7 @@ import { packageRoot } from '../../src/runtime/module-url.ts';
 const long = process.env.LONGPLAY_LONG === '1';
 const root = fileURLToPath(packageRoot);
 const project = mkdtempSync(join(tmpdir(), 'throw-away-'));
-const asked: string[] = [];
+const requests: string[] = [];
 let server: Server;
 
 /** A stand-in for a model's server: reads the range in the prompt and guesses its middle. */
@@ -33,7 +33,7 @@ beforeAll(async () => {
         response.end(JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }));
         return;
       }
-      asked.push(body);
+      requests.push(body);
       const last = JSON.parse(body).messages.at(-1).content as string;
       const [low, high] = /from (\d+) to (\d+)/.exec(last)?.slice(1).map(Number) ?? [0, 0];
       const content = `Thought: the middle.\nAction: say ${Math.floor((low! + high!) / 2)}`;
@@ -96,10 +96,10 @@ it('a world of one’s own is written, checked, trained, rolled out by a model a
   const status = await new Promise((resolve) => child.once('close', resolve));
 
   expect(status, out).toBe(0);
-  const said = JSON.parse(out.trim().split('\n').at(-1)!);
-  expect(said.trained).toMatchObject({ why: 'updates', updates: 3 });
-  expect(said.observed).toBeGreaterThan(100);
-  expect(said.rollout).toEqual({ episodes: 8, success: 1 }); // halving finds it in time
-  expect(asked.length).toBeGreaterThanOrEqual(8);
-  expect(asked.every((body) => body.includes('You look for a number that I have in mind.'))).toBe(true);
+  const result = JSON.parse(out.trim().split('\n').at(-1)!);
+  expect(result.trained).toMatchObject({ why: 'updates', updates: 3 });
+  expect(result.observed).toBeGreaterThan(100);
+  expect(result.rollout).toEqual({ episodes: 8, success: 1 }); // halving finds it in time
+  expect(requests.length).toBeGreaterThanOrEqual(8);
+  expect(requests.every((body) => body.includes('You look for a number that I have in mind.'))).toBe(true);
 }, 900_000);

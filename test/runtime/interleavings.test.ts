@@ -110,8 +110,8 @@ async function laws(seed: number, programs: readonly (readonly Op[])[], sabotage
       expect(begun[target]!.filter((one) => one.startsWith(`${from} `))).toEqual(sent);
     }
   }
-  const asked = programs.flat().filter(({ kind }) => kind.startsWith('ask')).length;
-  expect(asks).toHaveLength(asked);
+  const expected = programs.flat().filter(({ kind }) => kind.startsWith('ask')).length;
+  expect(asks).toHaveLength(expected);
   for (const { ms, how } of asks) {
     expect(ms).toBeLessThanOrEqual(DEADLINE_MS);
     expect(['answered', 'ASK_TIMEOUT', 'ACTOR_STOPPED']).toContain(how);
@@ -212,7 +212,7 @@ function expected(strategy: Strategy, names: readonly string[], at: number): str
 }
 
 describe('a supervisor', () => {
-  it('restarts and stops as its strategy says, whatever breaks in whatever order', async () => {
+  it('restarts and stops by its strategy, whatever breaks in whatever order', async () => {
     const names = ['a', 'b', 'c', 'd'];
     await fc.assert(
       fc.asyncProperty(

@@ -74,12 +74,12 @@ export function placementLaws(placement: Placement): void {
     it('rejects the asks a dying incarnation had not answered', async () => {
       const { counter, system } = make();
       const ref = await counter('a');
-      const asked = system.ask<string, CounterMessage>(
+      const answer = system.ask<string, CounterMessage>(
         ref,
         (replyTo) => ({ type: 'askOther', to: '/nobody', deadlineMs: 1000, replyTo }),
         { deadlineMs: 5000 },
       );
-      expect(await asked).toMatch(/did not reach \/nobody/);
+      expect(await answer).toMatch(/did not reach \/nobody/);
       const unanswered = system.ask<never, CounterMessage>(ref, () => ({ type: 'boom', how: 'throw' }), {
         deadlineMs: 5000,
       });
@@ -89,7 +89,7 @@ export function placementLaws(placement: Placement): void {
       });
     });
 
-    it('names who waits for whom when an ask is not answered in time', async () => {
+    it('names the chain of waiting actors when an ask is not answered in time', async () => {
       const { counter, system } = make();
       const a = await counter('a');
       const b = await counter('b');
@@ -105,8 +105,8 @@ export function placementLaws(placement: Placement): void {
     it('times an outside ask out with ASK_TIMEOUT', async () => {
       const { counter, system, state } = make();
       const ref = await counter('a');
-      const asked = system.ask<never, CounterMessage>(ref, () => ({ type: 'nap', ms: 400 }), { deadlineMs: 50 });
-      await expect(asked).rejects.toMatchObject({ code: 'ASK_TIMEOUT', message: expect.stringContaining('/a') });
+      const answer = system.ask<never, CounterMessage>(ref, () => ({ type: 'nap', ms: 400 }), { deadlineMs: 50 });
+      await expect(answer).rejects.toMatchObject({ code: 'ASK_TIMEOUT', message: expect.stringContaining('/a') });
       expect((await state(ref)).seen).toEqual([]);
     });
 
@@ -125,10 +125,10 @@ export function placementLaws(placement: Placement): void {
       const { counter, state, system } = make();
       const waits = await counter('waits', { mailbox: { capacity: 4, overflow: 'wait' } });
       waits.tell({ type: 'nap', ms: 30 });
-      const told = upTo(12).map((n) => waits.tell({ type: 'add', n }));
-      expect(told.some((result) => result instanceof Promise)).toBe(true);
-      expect(told[0]).toBeUndefined();
-      await system.run(Promise.all(told));
+      const results = upTo(12).map((n) => waits.tell({ type: 'add', n }));
+      expect(results.some((result) => result instanceof Promise)).toBe(true);
+      expect(results[0]).toBeUndefined();
+      await system.run(Promise.all(results));
       expect((await state(waits)).seen).toEqual(upTo(12));
 
       const rejects = await counter('rejects', { mailbox: { capacity: 4, overflow: 'reject' } });

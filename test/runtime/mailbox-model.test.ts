@@ -175,7 +175,7 @@ describe('a mailbox', () => {
     expect(obeys(broken, ops).failed).toBe(true);
   });
 
-  it('keeps the order of each producer and loses nothing, whoever runs when', async () => {
+  it('keeps the order of each producer and loses nothing, in every schedule', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

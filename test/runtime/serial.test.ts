@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { BehaviorFactory, ReplyTo } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
 
-type Chat = { readonly type: 'say'; readonly n: number } | { readonly type: 'work'; readonly real: boolean };
+type Chat = { readonly type: 'pass'; readonly n: number } | { readonly type: 'work'; readonly real: boolean };
 
 /** Three talkers that pass numbers on at random, sleep, and (for `real`) wait for the real world. */
 async function converse(seed: number, jitterMs: () => number): Promise<string[]> {
@@ -12,10 +12,10 @@ async function converse(seed: number, jitterMs: () => number): Promise<string[]>
   const names = ['a', 'b', 'c'];
   const talker: BehaviorFactory<Chat> = (ctx) => ({
     handlers: {
-      say({ n }) {
+      pass({ n }) {
         log.push(`${ctx.clock.now()} ${ctx.path} ${n}`);
         if (n === 0) return;
-        ctx.resolve<Chat>(`/${ctx.rng.pick(names)}`).tell({ type: 'say', n: n - 1 });
+        ctx.resolve<Chat>(`/${ctx.rng.pick(names)}`).tell({ type: 'pass', n: n - 1 });
         if (n % 3 === 0) ctx.sendAfter(ctx.rng.int(50), { type: 'work', real: n % 2 === 0 });
       },
       async work({ real }) {
@@ -28,7 +28,7 @@ async function converse(seed: number, jitterMs: () => number): Promise<string[]>
   for (const name of names) await system.spawn<Chat>(name, talker);
   for (const name of names) {
     await realTime(jitterMs()); // the world around takes its time
-    system.resolve<Chat>(`/${name}`).tell({ type: 'say', n: 12 });
+    system.resolve<Chat>(`/${name}`).tell({ type: 'pass', n: 12 });
   }
   await system.run();
   await system.stop();

@@ -7,19 +7,19 @@ import { type StreamPortsOptions, streamPorts } from '../../src/runtime/stream-p
 
 interface End {
   readonly stream: Duplex;
-  readonly heard: (readonly [port: number, value: unknown])[];
+  readonly received: (readonly [port: number, value: unknown])[];
   readonly ends: boolean[];
   readonly ports: ReturnType<typeof streamPorts>;
 }
 
-/** One end of a stream: what it hears is put in by `feed`, what it says is thrown away or goes to `out`. */
+/** One end of a stream: `feed` puts in what it receives; what it sends is dropped or goes to `out`. */
 function end(
   out: PassThrough = new PassThrough(),
   options: Partial<StreamPortsOptions> = {},
 ): End & { feed: PassThrough } {
   const feed = new PassThrough();
   const stream = Duplex.from({ readable: feed, writable: out });
-  const heard: (readonly [number, unknown])[] = [];
+  const received: (readonly [number, unknown])[] = [];
   const ends: boolean[] = [];
   const ports = streamPorts(stream, {
     count: 3,
@@ -27,8 +27,8 @@ function end(
     onEnd: (malformed) => ends.push(malformed),
     ...options,
   });
-  for (const [n, port] of ports.ports.entries()) port.on('message', (value: unknown) => heard.push([n, value]));
-  return { stream, heard, ends, ports, feed };
+  for (const [n, port] of ports.ports.entries()) port.on('message', (value: unknown) => received.push([n, value]));
+  return { stream, received, ends, ports, feed };
 }
 
 function frame(port: number, bytes: Uint8Array, length = bytes.length): Buffer {
@@ -64,7 +64,7 @@ describe('messages', () => {
             at += length;
           }
           await settled();
-          expect(there.heard).toEqual(sent);
+          expect(there.received).toEqual(sent);
           expect(there.ends).toEqual([]);
           compared += sent.length;
         },
@@ -85,23 +85,23 @@ describe('messages', () => {
   });
 });
 
-describe('what is no message', () => {
+describe('an invalid message', () => {
   it.each([
     ['longer than may be', frame(1, Buffer.alloc(0), 1001)],
     ['for no port', frame(3, serialize(1))],
     ['no value', frame(1, Buffer.alloc(20, 0xff))],
     ['empty', frame(1, Buffer.alloc(0))],
-  ])('%s: ends the hearing, and is said once', async (_, bytes) => {
-    const { heard, ends, feed } = end();
+  ])('%s: ends the reading, and is reported once', async (_, bytes) => {
+    const { received, ends, feed } = end();
     feed.write(frame(0, serialize('before')));
     feed.write(bytes);
     feed.write(frame(0, serialize('after')));
     await settled();
-    expect(heard).toEqual([[0, 'before']]);
+    expect(received).toEqual([[0, 'before']]);
     expect(ends).toEqual([true]);
   });
 
-  it('is not what the other end says by leaving', async () => {
+  it('differs from an orderly end of the other side', async () => {
     const { ends, feed } = end();
     feed.end();
     await settled();

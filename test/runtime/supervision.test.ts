@@ -63,7 +63,7 @@ describe('a supervisor', () => {
     expect(log).toEqual(['-/b crashed', '+/b', '-/b crashed', '-/c shutdown', '-/a shutdown', '+/a', '+/b', '+/c']);
   });
 
-  it('ends the system at once, with its words, where the user made a mistake: no restart cures that', async () => {
+  it('ends the system at once, with its message, where the user made a mistake: no restart cures that', async () => {
     const { system, log, tell } = await family('one_for_one');
     await tell('b', 'mistake');
     await expect(system.terminated).rejects.toMatchObject({ code: 'BAD_CONFIG', message: 'policy: no such thing' });
@@ -100,7 +100,7 @@ describe('a supervisor', () => {
     });
   });
 
-  it('tells watchers of every end', async () => {
+  it('notifies watchers of every end', async () => {
     const { system, tell } = await family('one_for_one');
     const seen: string[] = [];
     type Saw = { readonly type: 'saw'; readonly what: string };
@@ -145,7 +145,7 @@ describe('the rules', () => {
     expect(admitRestart([0, 50, 99], 100, 3, 100)).toEqual([50, 99, 100]);
   });
 
-  it('choose who else restarts', () => {
+  it('choose which siblings restart', () => {
     expect(listAffected('one_for_one', 4, 2)).toEqual([2]);
     expect(listAffected('rest_for_one', 4, 2)).toEqual([2, 3]);
     expect(listAffected('one_for_all', 4, 2)).toEqual([0, 1, 2, 3]);

@@ -93,9 +93,9 @@ describe('an actor in a thread', () => {
     const ref = await counter('a');
     ref.tell({ type: 'add', n: 1 });
     const bad = { type: 'add', n: () => 1 } as unknown as CounterMessage;
-    const asked = system.ask<never, CounterMessage>(ref, () => bad, { deadlineMs: 1000 });
+    const answer = system.ask<never, CounterMessage>(ref, () => bad, { deadlineMs: 1000 });
     ref.tell({ type: 'add', n: 2 });
-    await expect(asked).rejects.toThrow(/cannot cross threads/);
+    await expect(answer).rejects.toThrow(/cannot cross threads/);
     expect((await state(ref)).seen).toEqual([1, 2]);
     expect(system.stats()).toMatchObject([{ depth: 0 }]);
   });

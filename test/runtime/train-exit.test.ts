@@ -1,4 +1,4 @@
-/** `longplay train` as a process: how it ends, and what its exit code says. */
+/** `longplay train` as a process: how it ends, and with which exit code. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,7 +56,7 @@ function train(settings: readonly string[], ...flags: readonly string[]) {
     child,
     ended,
     reaches: (n: number) => until(() => updates() >= n),
-    says: (text: string) => until(() => stderr.includes(text)),
+    prints: (text: string) => until(() => stderr.includes(text)),
     folder: join(runs, 'r'),
   };
 }
@@ -65,10 +65,10 @@ describe('longplay train', () => {
   it.each(process.env.LONGPLAY_LONG === '1' ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))(
     'drains, writes a checkpoint and exits 0 on %s',
     async (signal) => {
-      const { child, ended, reaches, says, folder } = train(['stop.updates=100000']);
+      const { child, ended, reaches, prints, folder } = train(['stop.updates=100000']);
       await reaches(2);
       child.kill(signal);
-      await says(`${signal}: ending the run`);
+      await prints(`${signal}: ending the run`);
       child.kill(signal); // npx passes on what the terminal has sent to it and to us
       const { code, stderr } = await ended;
       expect(stderr).toContain(`${signal}: ending the run with a checkpoint`);
@@ -83,10 +83,10 @@ describe('longplay train', () => {
   );
 
   it('exits at once on the second signal', async () => {
-    const { child, ended, reaches, says } = train(['stop.updates=100000', 'learner.epochs=20']);
+    const { child, ended, reaches, prints } = train(['stop.updates=100000', 'learner.epochs=20']);
     await reaches(1);
     child.kill('SIGINT');
-    await says('SIGINT: ending the run');
+    await prints('SIGINT: ending the run');
     // One that comes right behind the first is the same Ctrl-C, passed on by npx; so the second is sent until it counts.
     const again = setInterval(() => child.kill('SIGINT'), 50);
     const { code } = await ended;
@@ -137,7 +137,7 @@ describe('longplay train', () => {
     expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/recorded under another configuration/) });
   }, 120_000);
 
-  it('exits 2 for faults nobody knows, and for faults that would end the run itself', async () => {
+  it('exits 2 for unknown faults, and for faults that would end the run itself', async () => {
     const unknown = await train(['stop.updates=5'], '--chaos', 'gremlins=1').ended;
     expect(unknown.code).toBe(2);
     expect(unknown.stderr).toMatch(/^longplay: --chaos: 'gremlins=1': expected one of kill, hang, /);

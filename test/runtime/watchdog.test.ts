@@ -75,9 +75,9 @@ describe('the watchdog', () => {
     const { counter, state, stalls, pass } = simulated(150);
     const ref = await counter('a');
     for (let n = 0; n < 40; n++) ref.tell({ type: 'nap', ms: 15 });
-    const asked = state(ref);
+    const answer = state(ref);
     await pass(700);
-    expect((await asked).incarnation).toBe(1);
+    expect((await answer).incarnation).toBe(1);
     expect(stalls).toEqual([]);
   });
 
@@ -93,10 +93,10 @@ describe('the watchdog', () => {
     openGate(gate); // the thread ends by itself
   });
 
-  it('calls a run stalled in which a message was lost: everybody is idle and somebody waits', async () => {
+  it('calls a run stalled in which a message was lost: every actor is idle and one waits', async () => {
     const { counter, state, system, run, pass } = simulated(150);
     await state(await counter('a'));
-    await pass(400); // nobody waits
+    await pass(400); // no actor waits
     run.expected = true;
     for (; run.progress < 8; run.progress++) await pass(50); // it goes on
     expect(system.counts.fatal).toBe(0);
@@ -107,7 +107,7 @@ describe('the watchdog', () => {
     });
   });
 
-  it('reports an event loop that lags, and calls nobody late who could not be heard', async () => {
+  it('reports an event loop that lags, and calls no actor late that could not report', async () => {
     let now = 0;
     let fire = () => {};
     const clock: Clock = {

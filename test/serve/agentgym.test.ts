@@ -33,7 +33,7 @@ describe('a text that is no JSON', () => {
   });
 });
 
-/** Hosts that tell which episode took which actions; `end` terminates, and so does any action behind it. */
+/** Hosts that report which episode took which actions; `end` terminates, and so does any action behind it. */
 function hosts() {
   let next = 0;
   const open = new Map<number, string[]>();

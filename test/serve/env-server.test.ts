@@ -22,7 +22,7 @@ async function textcraft(options: EnvOptions = {}): Promise<EnvServer> {
   return server;
 }
 
-/** A server of the faulty world, its hosts in this thread unless told otherwise. */
+/** A server of the faulty world, its hosts in this thread by default. */
 async function faulty(options: Partial<EnvServerOptions> = {}, isolation: 'thread' | 'inline' = 'inline') {
   const url = new URL('../support/faulty-env.ts', import.meta.url);
   const episodes = await openEnvSessions({
@@ -111,7 +111,7 @@ describe('OpenEnv’s protocol', () => {
     expect(schema.action.required).toEqual(['action']);
   });
 
-  it('says what is wrong with a request, in status and words', async () => {
+  it('reports what is wrong with a request, in status and words', async () => {
     const server = await faulty();
     const { url } = server;
     const status = async (...args: [string, string, unknown?]) => (await call(url, ...args)).status;

@@ -1,4 +1,7 @@
-/** A trained language model behind `serve-policy`: asked by our own client, by the official one, and against its own tokens. */
+/**
+ * A trained language model behind `serve-policy`: used by our own client, by the official one, and against its own
+ * tokens.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,9 +43,9 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-it('says that the sampling of the model folder is ignored', () => {
-  const said = server.warnings.filter((line) => line.includes('generation_config.json'));
-  expect(said).toEqual([expect.stringMatching(/asks for temperature 0\.7, top_p 0\.8: ignored/)]);
+it('warns that the sampling of the model folder is ignored', () => {
+  const warnings = server.warnings.filter((line) => line.includes('generation_config.json'));
+  expect(warnings).toEqual([expect.stringMatching(/asks for temperature 0\.7, top_p 0\.8: ignored/)]);
   expect(server.version).toBe(7);
 });
 
@@ -105,19 +108,19 @@ describe('the official client', () => {
   const rendered = '<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello, who are you?<|im_end|>\n';
   const prompt = `${rendered}<|im_start|>assistant\n`;
   /** Asks for token ids, which the client's types do not know and its wire does. */
-  const told = { return_token_ids: true, seed: 3 } as object;
-  type Told = { readonly token_ids?: readonly number[] };
+  const extra = { return_token_ids: true, seed: 3 } as object;
+  type WithTokenIds = { readonly token_ids?: readonly number[] };
 
   it('gets what the model writes, whole, and the same for chat, text and token ids', async () => {
     const { tokenizer } = openText(folder);
     const ids = tokenizer.encode(prompt);
-    const chat = await client.chat.completions.create({ model: 'trained', messages, logprobs: true, ...told });
-    const text = await client.completions.create({ model: 'trained', prompt, logprobs: 1, ...told });
-    const tokens = await client.completions.create({ model: 'trained', prompt: ids, ...told });
-    const written = (chat.choices[0] as Told).token_ids!;
+    const chat = await client.chat.completions.create({ model: 'trained', messages, logprobs: true, ...extra });
+    const text = await client.completions.create({ model: 'trained', prompt, logprobs: 1, ...extra });
+    const tokens = await client.completions.create({ model: 'trained', prompt: ids, ...extra });
+    const written = (chat.choices[0] as WithTokenIds).token_ids!;
     expect(written.length).toBeGreaterThan(3);
-    expect((text.choices[0] as Told).token_ids).toEqual(written);
-    expect((tokens.choices[0] as Told).token_ids).toEqual(written);
+    expect((text.choices[0] as WithTokenIds).token_ids).toEqual(written);
+    expect((tokens.choices[0] as WithTokenIds).token_ids).toEqual(written);
     expect(chat.usage).toMatchObject({ prompt_tokens: ids.length, completion_tokens: written.length });
     expect(tokens.usage).toEqual(chat.usage);
     const content = chat.choices[0]!.message.content!;
@@ -129,7 +132,7 @@ describe('the official client', () => {
   });
 
   it('gets a stream of the same pieces', async () => {
-    const whole = await client.chat.completions.create({ model: 'trained', messages, ...told });
+    const whole = await client.chat.completions.create({ model: 'trained', messages, ...extra });
     const parts = await client.chat.completions.create({ model: 'trained', messages, seed: 3, stream: true });
     let streamed = '';
     for await (const { choices } of parts) streamed += choices[0]?.delta.content ?? '';
@@ -172,7 +175,7 @@ describe('the official client', () => {
     ],
     ['one that is too long', { messages: [{ role: 'user', content: 'long '.repeat(3000) }] }, /the model reads 2048/],
     ['another model', { messages, model: 'other' }, /there is no 'other' here/],
-  ])('is told of %s in one line', async (_, body, message) => {
+  ])('gets one line about %s', async (_, body, message) => {
     await expect(client.chat.completions.create({ model: 'trained', ...body } as never)).rejects.toThrow(message);
   });
 });

@@ -59,7 +59,7 @@ describe('a policy that chooses', () => {
     expect(first.usage!.total_tokens).toBe(first.usage!.prompt_tokens + first.usage!.completion_tokens);
   });
 
-  it('draws from its distribution: over many seeds each action comes as often as its probability says', async () => {
+  it('draws from its distribution: over many seeds each action comes as often as its probability', async () => {
     const n = 60;
     const drawn = (
       await Promise.all(Array.from({ length: 5 }, (_, i) => chat({ seed: 1000 * i, n, logprobs: true })))
@@ -206,7 +206,7 @@ describe('a policy that writes', () => {
     expect(ACTIONS).toContain((answer as OpenAI.Completion).choices[0]!.text);
   });
 
-  it('says a choice in the words of the list, whatever the policy writes of it', async () => {
+  it('answers a choice in the words of the list, whatever the policy writes of it', async () => {
     const printed = ACTIONS.map((action) => `Thought:\nx\n\nAction:\n${action}`);
     const messages = [{ role: 'user', content: OPENING }];
     const answer = (await writing.chat.completions.create({
@@ -216,7 +216,7 @@ describe('a policy that writes', () => {
       logprobs: true,
     } as never)) as OpenAI.ChatCompletion;
     expect(printed).toContain(answer.choices[0]!.message.content);
-    const told = answer.choices[0]!.logprobs!.content!.map(({ token }) => token).join('');
-    expect(told).toBe(answer.choices[0]!.message.content);
+    const tokens = answer.choices[0]!.logprobs!.content!.map(({ token }) => token).join('');
+    expect(tokens).toBe(answer.choices[0]!.message.content);
   });
 });

@@ -68,11 +68,11 @@ describe('a request', () => {
     expect(refusal(() => chat(body)).param).toBe(param);
   });
 
-  it('may say null for what it leaves open', () => {
+  it('may have null for what it leaves open', () => {
     expect(completion({ prompt: 'a', temperature: null, stop: null, n: null }).temperature).toBeNull();
   });
 
-  it('that is no JSON says so, without a parameter', () => {
+  it('that is no JSON gets that error, without a parameter', () => {
     const refused = refusal(() => parseRequest(chatRequest, '{', () => {}));
     expect(refused.param).toBeNull();
     expect(refused.message).toMatch(/^the body is not JSON: /);
@@ -177,7 +177,7 @@ const SECOND: Answered = { ...ANSWER, promptTokens: 0, finish: 'length' };
 const USAGE = { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 };
 
 describe('a completion', () => {
-  it('tells answers by number, and the prompt’s tokens once', () => {
+  it('numbers answers, and counts the prompt’s tokens once', () => {
     const body = completionBody(HEAD, [ANSWER, SECOND], false);
     expect(body).toMatchObject({ id: 'x-1', object: 'text_completion', created: 7, model: 'm', usage: USAGE });
     expect(
@@ -188,7 +188,7 @@ describe('a completion', () => {
     ]);
   });
 
-  it('tells tokens with their places in the text', () => {
+  it('lists tokens with their places in the text', () => {
     const [choice] = completionBody(HEAD, [ANSWER], true).choices;
     expect(choice!.logprobs).toEqual({
       tokens: ['hé', 'llo'],
@@ -198,7 +198,7 @@ describe('a completion', () => {
     });
   });
 
-  it('repeats the prompt, and tells ids and version, where asked to', () => {
+  it('repeats the prompt, and reports ids and version, on request', () => {
     const [choice] = completionBody(
       HEAD,
       [{ ...ANSWER, echo: 'say ', tokenIds: [5, 6], longplay: { version: 3, value: 0.5 } }],
@@ -210,7 +210,7 @@ describe('a completion', () => {
 });
 
 describe('a chat', () => {
-  it('tells messages, and tokens with their bytes', () => {
+  it('lists messages, and tokens with their bytes', () => {
     const body = chatBody(HEAD, [ANSWER], true);
     expect(body.object).toBe('chat.completion');
     expect(body.choices[0]!.message).toEqual({ role: 'assistant', content: 'héllo', refusal: null });
@@ -234,11 +234,11 @@ describe('chunks', () => {
     usage?: object;
   };
 
-  it('of a completion say the same as the whole, and end each answer with its reason', () => {
+  it('of a completion add up to the whole, and end each answer with its reason', () => {
     const chunks = completionChunks(HEAD, [{ ...ANSWER, echo: 'say ' }, SECOND], true, true) as Chunk[];
-    const said = (index: number) =>
+    const contentOf = (index: number) =>
       chunks.flatMap(({ choices }) => choices.filter((one) => one.index === index).map(({ text }) => text)).join('');
-    expect([said(0), said(1)]).toEqual(['say héllo', 'héllo']);
+    expect([contentOf(0), contentOf(1)]).toEqual(['say héllo', 'héllo']);
     expect(chunks.flatMap(({ choices }) => choices.flatMap((one) => one.finish_reason ?? []))).toEqual([
       'stop',
       'length',
@@ -246,7 +246,7 @@ describe('chunks', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: USAGE });
   });
 
-  it('of a chat begin with the role and say the same as the whole', () => {
+  it('of a chat begin with the role and add up to the whole', () => {
     const chunks = chatChunks(HEAD, [ANSWER], false, false) as Chunk[];
     expect(chunks[0]!.choices[0]!.delta).toEqual({ role: 'assistant', content: '' });
     expect(chunks.map(({ choices }) => choices[0]?.delta?.content ?? '').join('')).toBe('héllo');
@@ -254,7 +254,7 @@ describe('chunks', () => {
     expect(chunks.some(({ usage }) => usage !== undefined)).toBe(false);
   });
 
-  it('of a completion tell each token’s place', () => {
+  it('of a completion give each token’s place', () => {
     const offsets = (
       completionChunks(HEAD, [ANSWER], true, false) as { choices: { logprobs: { text_offset: number[] } | null }[] }[]
     ).flatMap(({ choices }) => choices[0]!.logprobs?.text_offset ?? []);

@@ -82,7 +82,7 @@ describe('a client of a WebSocket', () => {
     expect(episodes.opened).toBeLessThan(40); // what the system holds on its way, and one
   });
 
-  it('that reads nothing and asks for signs of life is let go', async () => {
+  it('that reads nothing but sends pings is disconnected', async () => {
     const { server, client, closed } = await connected(60_000);
     client.pause();
     const payload = Buffer.alloc(125);

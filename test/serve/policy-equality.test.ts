@@ -36,7 +36,7 @@ function comparable({ task, turns, actionTable, end, success, finalObservation, 
     view,
     turns: turns.map(({ observation, actions, action, reward, decision }) => {
       if (decision?.kind !== 'choice') return { observation, actions, action, reward, decision };
-      const { logprob, value, likeliest, ...rest } = decision; // a server does not tell the last
+      const { logprob, value, likeliest, ...rest } = decision; // a server does not report the last
       return { observation, actions, action, reward, decision: rest };
     }),
   };

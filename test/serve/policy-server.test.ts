@@ -14,7 +14,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A codec that counts how much text it was asked to read. */
+/** A codec that counts how much text it reads. */
 class CountingCodec extends ViewCodec {
   read = 0;
   override spell(action: string): Int32Array {
@@ -72,7 +72,7 @@ interface Answer {
 const LISTED = ['get 1 oak logs', 'inventory'];
 
 describe('answers', () => {
-  it('say when they were made, and a model when its weights were written, in Unix seconds', async () => {
+  it('state when they were made, and a model when its weights were written, in Unix seconds', async () => {
     const { get, complete, ask } = await started();
     expect(await get('/v1/models')).toMatchObject({ data: [{ id: 'm', created: 1_600_000_000 }] });
     expect(await complete({ prompt: 'x', guided_choice: LISTED })).toMatchObject({ created: 1_700_000_000 });
@@ -217,7 +217,7 @@ describe('a prompt that cannot fit', () => {
     expect(codec.read).toBe(0);
   });
 
-  it('keeps nobody else waiting, many of them neither: /health is answered in between', async () => {
+  it('keeps no other request waiting, even where there are many: /health is answered in between', async () => {
     const { ask, get, codec } = await started();
     const prompts = Array<string>(1000).fill('goal stick');
     const answer = ask('/v1/completions', { prompt: prompts, guided_choice: ['get 1 oak logs'] });

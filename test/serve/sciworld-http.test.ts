@@ -1,6 +1,6 @@
 /**
  * The recorded exchanges with AgentGym's SciWorld server, sent again to ours: status, type, fields, mistakes, tasks. What
- * the house says is that of version 1.2.3, which does not repeat itself, and is left out.
+ * the house contains is that of version 1.2.3, which does not repeat itself, and is left out.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

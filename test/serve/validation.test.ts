@@ -93,7 +93,7 @@ describe('a text', () => {
 });
 
 describe('fields that are missing', () => {
-  it('take their fallback, or are asked for by name', () => {
+  it('take their fallback, or are required by name', () => {
     expect(read('{"id": 1}')).toEqual({ id: 1, action: 'look' });
     expect(read('{}')).toEqual({
       status: 422,
@@ -114,7 +114,7 @@ describe('fields that are missing', () => {
     expect(isRefusal(found)).toBe(true);
   });
 
-  it('are all told at once', () => {
+  it('are all reported at once', () => {
     expect((read('{"action": 5}') as { detail: unknown[] }).detail).toHaveLength(2);
   });
 });

@@ -16,28 +16,28 @@ if (!built) console.log('checkpoint-kill: skipped, dist/ is not built (npm run b
 /**
  * Starts the child, lets `saves` of its saves return, kills it at a random instant of the next ones.
  * @param share of the time that a save took it, ≥ 0
- * @returns the numbers it said, in order
+ * @returns the numbers it printed, in order
  */
 async function saveAndKill(dir: string, first: number, saves: number, share: number): Promise<number[]> {
   const child: ChildProcess = spawn(process.execPath, [script, dir, String(first)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let printed = '';
   let complaint = '';
   let timer: NodeJS.Timeout | undefined;
   let readyAt: number | undefined;
   child.stderr!.on('data', (chunk) => (complaint += chunk));
   child.stdout!.on('data', (chunk) => {
-    said += chunk;
+    printed += chunk;
     readyAt ??= performance.now();
-    if (said.split('\n').length < saves + 2) return;
+    if (printed.split('\n').length < saves + 2) return;
     const saveMs = (performance.now() - readyAt) / saves; // this machine's own measure, whatever its load
     timer ??= setTimeout(() => child.kill('SIGKILL'), share * saveMs);
   });
   const signal = await new Promise((resolve) => child.on('close', (_, by) => resolve(by)));
   clearTimeout(timer);
   expect(signal, complaint).toBe('SIGKILL');
-  return said.split('\n').slice(1, -1).map(Number);
+  return printed.split('\n').slice(1, -1).map(Number);
 }
 
 describe.skipIf(!built)('kill -9 during saves', () => {
@@ -50,12 +50,12 @@ describe.skipIf(!built)('kill -9 during saves', () => {
     let inside = 0; // kills that left something unfinished behind
     try {
       for (let kill = 0; kill < kills; kill++) {
-        const said = await saveAndKill(dir, newest + 1, 1 + rng.int(3), 2 * rng.float());
-        const returned = said.at(-1)!;
+        const printed = await saveAndKill(dir, newest + 1, 1 + rng.int(3), 2 * rng.float());
+        const returned = printed.at(-1)!;
         if (readdirSync(dir).some((name) => name.startsWith('.'))) inside++;
         const loaded = loadNewest(dir);
         expect(loaded.warnings).toEqual([]);
-        // The one that was being written may have been completed before its number could be said.
+        // The one that was being written may have been completed before its number could be printed.
         expect([returned, returned + 1]).toContain(loaded.update);
         expect(loaded.update).toBe(listCheckpoints(dir)[0]);
         expect({ tensors: loaded.tensors, state: loaded.state }).toEqual(checkpointOf(loaded.update));

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(dir, '..'), { recursive: true, force: true }));
 
-/** Content that tells which update it belongs to. */
+/** Content that shows which update it belongs to. */
 function content(update: number): CheckpointContent {
   const weights = { shape: [2, 2], data: new Float32Array(4).fill(update) };
   const steps = { shape: [], data: Int32Array.of(update) };
@@ -104,7 +104,7 @@ describe('checkpoints', () => {
     expect(readdirSync(dir)).toEqual(['1']);
   });
 
-  it('with nothing good throw BAD_CHECKPOINT, and say that nothing was started over', () => {
+  it('with nothing good throw BAD_CHECKPOINT, and state that nothing was started over', () => {
     expect(() => loadNewest(dir)).toThrow(expect.objectContaining({ code: 'BAD_CHECKPOINT' }));
     expect(() => loadNewest(dir)).toThrow(/there is no checkpoint; nothing was started over/);
     save(1);

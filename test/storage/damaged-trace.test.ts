@@ -81,10 +81,10 @@ function spoil(at: number, how: (line: Loose) => void, indexed: boolean): void {
   if (!indexed || padded.length > lines[at]!.length) rmSync(indexPath(path));
 }
 
-/** One line that says what is wrong with the trace, and that it is not ours to mend. */
-function expectOneLine(said: string): void {
-  expect(said.trimEnd()).not.toContain('\n');
-  expect(said).toMatch(/00001\.jsonl: .*is no line of a trace: .+; the file is damaged/);
+/** Expects one line that states what is wrong with the trace, and that the file is damaged. */
+function expectOneLine(output: string): void {
+  expect(output.trimEnd()).not.toContain('\n');
+  expect(output).toMatch(/00001\.jsonl: .*is no line of a trace: .+; the file is damaged/);
 }
 
 describe.each([
@@ -135,8 +135,8 @@ describe('an index that lies', () => {
     ['makes an episode of half a line', (line) => (line[1] = Math.floor(line[1] / 2))],
     ['has an episode number that is null', (line) => (line[2] = null)],
     ['has an environment that is a number', (line) => (line[4] = 7)],
-    ['says that there are 2^53 turns', (line) => (line[13] = Number.MAX_SAFE_INTEGER)],
-  ])('and %s is passed over, or told in one line', async (_, how) => {
+    ['claims 2^53 turns', (line) => (line[13] = Number.MAX_SAFE_INTEGER)],
+  ])('and %s is passed over, or reported in one line', async (_, how) => {
     const index = readFileSync(indexPath(path), 'utf8').trimEnd().split('\n');
     const line = JSON.parse(index[1]!);
     how(line);

@@ -246,7 +246,7 @@ describe('an export', () => {
 const [wasm, arrow] = await Promise.all(
   ['parquet-wasm/node', 'apache-arrow'].map((name) => import(name).catch(() => undefined)),
 );
-if (!wasm || !arrow) console.log('skipped: parquet-wasm and apache-arrow are not installed, so Arrow is not asked');
+if (!wasm || !arrow) console.log('skipped: parquet-wasm and apache-arrow are not installed, so Arrow is not compared');
 
 it.skipIf(!wasm || !arrow)('Parquet is read by Arrow’s own reader', () => {
   const path = join(root, 'arrow.parquet');

@@ -1,4 +1,4 @@
-/** The estimate of what trajectories hold, against what V8 says that copies of them hold. */
+/** The estimate of what trajectories hold, against what copies of them hold by V8's count. */
 import { expect, it } from 'vitest';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { trajectoryBytes } from '../../src/storage/trajectory-bytes.ts';
@@ -37,10 +37,10 @@ it.each([
   ['one turn', trajectoryOf({ actions: ['go'] })],
   ['a language model’s answers', speaks(trajectoryOf({ actions, kind: 'tokens' }))],
   ['long observations', trajectoryOf({ actions, observation: 'a long room. '.repeat(500) })],
-])('the bytes said of %s are no fewer than those held, and at most four times as many', (_, one) => {
-  const said = trajectoryBytes([one]);
-  const real = held(one, Math.ceil(1e7 / said));
+])('the estimated bytes of %s are no fewer than those held, and at most four times as many', (_, one) => {
+  const estimate = trajectoryBytes([one]);
+  const real = held(one, Math.ceil(1e7 / estimate));
   expect(real).toBeGreaterThan(0);
-  expect(said).toBeGreaterThanOrEqual(real);
-  expect(said).toBeLessThan(4 * real);
+  expect(estimate).toBeGreaterThanOrEqual(real);
+  expect(estimate).toBeLessThan(4 * real);
 });

@@ -55,7 +55,7 @@ check("at the horizon it is truncated", short.step("inventory")[2:4] == (False, 
 check("ansi renders the observation", short.render() and isinstance(short.render(), str))
 listed = lg.LongplayEnv("textcraft", url, listed=True, max_actions=40)
 _, info = listed.reset(options={"index": 0})
-check("a mask tells the actions that are there", sum(info["action_mask"]) == len(info["actions"]) and len(info["action_mask"]) == 40)
+check("a mask marks the actions that are there", sum(info["action_mask"]) == len(info["actions"]) and len(info["action_mask"]) == 40)
 check("an index is an action", listed.step(0)[1] == 0.0)
 text, reward, *ended, info = listed.step(39)
 check("an index that the mask leaves out costs a turn", (reward, ended, info["turn"]) == (0.0, [False, False], 2) and len(info["actions"]) < 40)

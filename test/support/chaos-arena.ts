@@ -87,7 +87,7 @@ export class Arena {
   readonly resumed: { readonly server: number[]; readonly forget: number[] } = { server: [], forget: [] };
   readonly struck: Record<Strike, number> = { worker: 0, learner: 0, server: 0, forget: 0, stop: 0 };
 
-  /** @param rng chooses whom it strikes */
+  /** @param rng chooses the victims */
   constructor(rng: Rng) {
     this.#rng = rng;
   }

@@ -97,7 +97,7 @@ const system = createSystem({ mode: 'async' });
 const digests = digestsOf(entries);
 const own = new Map(books.digests.map((_, version) => [version, digestOf(weightsOf(books, version))]));
 for (const [version, digest] of digests) {
-  if (own.get(version) !== digest) throw new Error(`update ${version} has other weights than the journal says`);
+  if (own.get(version) !== digest) throw new Error(`update ${version} has other weights than in the journal`);
 }
 const monitor = new ClusterMonitor();
 const bytes = weightsOf(books, books.version);

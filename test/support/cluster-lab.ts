@@ -298,7 +298,7 @@ export class Lab {
     this.counts.refused += refused;
   }
 
-  /** What a learner that was killed still hears has no effect. */
+  /** Messages to a learner that was killed have no effect. */
   #guarded(dispatcher: TicketDispatcher, work: () => unknown): void {
     if (dispatcher !== this.#dispatcher) return;
     try {

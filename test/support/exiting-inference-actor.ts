@@ -1,4 +1,4 @@
-/** The real inference actor, whose thread ends between two engine calls when it is told `exit`. */
+/** The real inference actor, whose thread ends between two engine calls on the message `exit`. */
 import inferenceActor from '../../actors/inference/inference-actor.ts';
 import type { InferenceCommand, InferenceInit } from '../../actors/inference/protocol.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';

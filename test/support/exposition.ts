@@ -38,8 +38,8 @@ export function readExposition(text: string): ReadonlyMap<string, ReadFamily> {
     const { type, samples } = families.get(current)!;
     const suffixes = type === 'histogram' ? ['_bucket', '_sum', '_count'] : [''];
     expect(suffixes.map((suffix) => current + suffix)).toContain(sample.name);
-    const told = JSON.stringify([sample.name, sample.labels]);
-    expect(samples.map(({ name, labels }) => JSON.stringify([name, labels]))).not.toContain(told); // each once
+    const key = JSON.stringify([sample.name, sample.labels]);
+    expect(samples.map(({ name, labels }) => JSON.stringify([name, labels]))).not.toContain(key); // each once
     samples.push(sample);
   }
   for (const [name, family] of families) expectHabits(name, family);

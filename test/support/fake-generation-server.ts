@@ -1,6 +1,6 @@
 /**
  * A stand-in for vLLM and SGLang, for tests: real HTTP in both dialects over our own programs, so that the
- * log-probabilities it tells are true, with the faults that servers have. It keeps which adapter really answered.
+ * log-probabilities it reports are true, with the faults that servers have. It keeps which adapter really answered.
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,7 @@ export interface Faults {
   /** Loads that load, and answer too late; that load, and answer 500. */
   lateLoads: number;
   halfLoads: number;
-  /** Adapters that are dropped without a word when they are next asked for, as a server does that has no room. */
+  /** Adapters that are dropped silently when they are next requested, as a server does that has no room. */
   evictions: number;
   /** Generations that are broken off, that answer 500, or that claim to be of another model. */
   aborts: number;
@@ -65,7 +65,7 @@ export class FakeGenerationServer {
   /** Every name ever loaded, and those that are loaded now. */
   readonly everLoaded: string[] = [];
   readonly loaded = new Map<string, string>();
-  /** Added to every log-probability: a server that tells those of before its temperature, or of another model. */
+  /** Bias of every log-probability: a server that reports those before its temperature, or of another model. */
   bias = 0;
   /** Milliseconds that a late load takes to answer. */
   lateMs = 300;
@@ -214,9 +214,9 @@ export class FakeGenerationServer {
     if (adapter !== undefined && !this.loaded.has(adapter)) {
       return { status: 404, body: { error: { message: `The model \`${model}\` does not exist.` } } };
     }
-    const said = await this.#sample(adapter, prompt, max_tokens, temperature, seed);
-    if (said.reply) return said.reply;
-    const { tokens, logprobs, finish } = said;
+    const sampled = await this.#sample(adapter, prompt, max_tokens, temperature, seed);
+    if (sampled.reply) return sampled.reply;
+    const { tokens, logprobs, finish } = sampled;
     const impostor = this.faults.impostors > 0 && this.faults.impostors-- > 0;
     const choice = {
       index: 0,
@@ -242,9 +242,9 @@ export class FakeGenerationServer {
     if (lora_path !== undefined && !this.loaded.has(lora_path)) {
       return { status: 400, body: { error: { message: `LoRA adapter ${lora_path} is not loaded` } } };
     }
-    const said = await this.#sample(lora_path, input_ids, s.max_new_tokens, s.temperature, s.sampling_seed);
-    if (said.reply) return said.reply;
-    const { tokens, logprobs, finish } = said;
+    const sampled = await this.#sample(lora_path, input_ids, s.max_new_tokens, s.temperature, s.sampling_seed);
+    if (sampled.reply) return sampled.reply;
+    const { tokens, logprobs, finish } = sampled;
     return {
       status: 200,
       body: {
@@ -278,9 +278,9 @@ export class FakeGenerationServer {
     const work = this.#busy.then(() => this.#compute(path, ids, maxTokens, temperature, seed));
     this.#busy = work.catch(() => {});
     const { tokens, logprobs, ended } = await work;
-    const told = logprobs.map((one) => one + this.bias);
-    this.answers.push({ adapter, tokens, logprobs: told });
-    return { tokens, logprobs: told, finish: ended ? 'stop' : 'length' };
+    const reported = logprobs.map((one) => one + this.bias);
+    this.answers.push({ adapter, tokens, logprobs: reported });
+    return { tokens, logprobs: reported, finish: ended ? 'stop' : 'length' };
   }
 
   async #compute(

@@ -16,7 +16,7 @@ interface State {
   stays: boolean;
 }
 
-function oddLists(how: string | undefined): readonly string[] | undefined {
+function invalidLists(how: string | undefined): readonly string[] | undefined {
   if (how === 'many') return Array.from({ length: 100_000 }, (_, i) => String(i));
   if (how === 'long') return ['x'.repeat(2_000_000)];
   if (how === 'much') return Array.from({ length: 1000 }, (_, i) => `${i} ${'x'.repeat(1000)}`);
@@ -53,24 +53,24 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
         }, 5);
         return never;
       case 'floating':
-        void Promise.reject(new Error('nobody awaits this'));
+        void Promise.reject(new Error('unawaited'));
         return never;
-      case 'odd': // nothing that could be made a text
+      case 'unprintable': // nothing that could be made a text
         throw Object.create(null);
-      case 'odd-message':
+      case 'unprintable-message':
         throw Object.defineProperty(new Error(), 'message', {
           get() {
             throw new Error('no message');
           },
         });
-      case 'odd-later':
+      case 'unprintable-later':
         return Promise.reject(Object.create(null));
-      case 'microtask': // runs in nobody's name
+      case 'microtask': // runs outside any call
         queueMicrotask(() => {
           throw new Error('thrown from a microtask');
         });
         return mid('ok');
-      case 'slow-microtask': // its answer and the sign of life asked for then have the time to cross
+      case 'slow-microtask': // its answer and the heartbeat requested then have the time to cross
         queueMicrotask(() => {
           for (const until = performance.now() + 200; performance.now() < until; );
           throw new Error('thrown from a microtask');
@@ -91,7 +91,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
       case 'send-hollow':
         postPastHost(ports.data, hollow());
         return never;
-      case 'send-reward': // in the name of whoever waits for turn 1
+      case 'send-reward': // in the name of an episode that waits for turn 1
         for (const episode of [1, 2, 3]) postPastHost(ports.data, [1, episode, 1, 1e6, 0, 'forged']);
         return never;
       case 'send-garbage':
@@ -120,7 +120,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
             return Reflect.get(step, key);
           },
         });
-      case 'odd-prototype':
+      case 'unprintable-prototype':
         throw new Proxy(new Error(), {
           getPrototypeOf() {
             throw new Error('no prototype');
@@ -202,7 +202,7 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
       const session: Session = {
         first: { kind: 'first', observation: `task ${task.index}` },
         step: (action) => step(task, state, action),
-        actions: () => oddLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
+        actions: () => invalidLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
         close: () => (state.stays ? never : undefined),
       };
       return session;

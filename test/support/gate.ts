@@ -12,7 +12,7 @@ export function standAt(gate: Gate): void {
   while (Atomics.load(gate, OPEN) === 0);
 }
 
-/** Resolves once somebody stands at the gate. */
+/** Resolves once a thread waits at the gate. */
 export async function reached(gate: Gate): Promise<void> {
   while (Atomics.load(gate, REACHED) === 0) await new Promise((resolve) => setTimeout(resolve, 1));
 }

@@ -139,7 +139,7 @@ export type GoldenRecord = { readonly run: string } & (
   | { readonly ledger: Accounting }
 );
 
-/** Facts of an update: enough to tell a changed estimate from a changed step. */
+/** Facts of an update: enough to distinguish a changed estimate from a changed step. */
 const FACTS = [
   'horizon',
   'success',

@@ -1,7 +1,7 @@
 /**
- * A world of a few honest tasks, and of tasks that misbehave as the option `faults` says: what, when, and how often. Every
- * episode takes three turns; what it tells and pays is a pure function of the task and the actions, so an episode that
- * was not honest shows when it is played again without faults.
+ * A world of a few honest tasks, and of tasks that misbehave by the option `faults`: what, when, and how often. Every
+ * episode takes three turns; what it observes and pays is a pure function of the task and the actions, so an episode
+ * that was not honest shows when it is played again without faults.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
@@ -30,7 +30,7 @@ export type Isolation = 'thread' | 'process' | 'inline';
 /** One way to misbehave. */
 export interface Way {
   readonly when: readonly When[];
-  /** Causes that its failure may have; none for ways that must harm nobody. */
+  /** Causes that its failure may have; none for ways that must do no harm. */
   readonly causes?: readonly FailureCause[];
   /** Hosts that are meant to contain it. Default all. */
   readonly within?: readonly Isolation[];
@@ -54,7 +54,7 @@ const badList: Way = { when: LIST, causes: ['protocol'] };
 const longList: Way = { when: LIST, causes: ['oversized'] };
 const late: Way = { when: CALL, causes: ['timeout'], costly: true };
 const harmless: Way = { when: CALL };
-const told: Way = { when: ['close'] };
+const closing: Way = { when: ['close'] };
 
 /** Every way to misbehave that is known. */
 export const WAYS = {
@@ -141,11 +141,11 @@ export const WAYS = {
   'getter-observation': { when: ANSWER },
   'list-getter': { when: LIST },
   'list-proxy': { when: LIST },
-  'close-throws': told,
-  'close-throws-nothing': told,
-  'close-rejects': told,
-  'close-hangs': told,
-  'close-floats': { ...told, within: APART },
+  'close-throws': closing,
+  'close-throws-nothing': closing,
+  'close-rejects': closing,
+  'close-hangs': closing,
+  'close-floats': { ...closing, within: APART },
 } as const satisfies Readonly<Record<string, Way>>;
 
 export type What = keyof typeof WAYS;
@@ -210,7 +210,7 @@ export function createEnv(options: EnvOptions = {}): Env {
         },
         actions() {
           const what = struckBy(at, 'actions', turn);
-          return what === undefined ? ['left', 'right'] : oddList(what);
+          return what === undefined ? ['left', 'right'] : invalidList(what);
         },
         close() {
           const what = struckBy(at, 'close', turn);
@@ -266,7 +266,7 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
       return Promise.reject(new Error('the world broke later'));
     case 'floating':
     case 'close-floats':
-      void Promise.reject(new Error('nobody awaits this'));
+      void Promise.reject(new Error('unawaited'));
       return never;
     case 'timer':
       setTimeout(() => {
@@ -315,13 +315,13 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
         },
       });
     default:
-      return oddAnswer(what, good) ?? strain(what, good);
+      return invalidAnswer(what, good) ?? strain(what, good);
   }
   throw new Error('unreachable');
 }
 
-/** Fields of an odd answer to an action, by its way; `undefined` takes a field away. */
-const ODD_FIELDS: Readonly<Partial<Record<What, object>>> = {
+/** Fields of an invalid answer to an action, by its way; `undefined` takes a field away. */
+const INVALID_FIELDS: Readonly<Partial<Record<What, object>>> = {
   symbol: { observation: Symbol('observation') },
   huge: { observation: 'x'.repeat(100_000) },
   kind: { kind: 'truncated' },
@@ -343,16 +343,16 @@ const ODD_FIELDS: Readonly<Partial<Record<What, object>>> = {
   'partial-ends': { kind: 'terminated', success: true, partial: true },
 };
 
-function oddAnswer(what: What, good: EnvStep): EnvStep | undefined {
+function invalidAnswer(what: What, good: EnvStep): EnvStep | undefined {
   if (what === 'nothing') return undefined as never;
   if (what === 'primitive') return 7 as never;
   const property = /^getter-(.*)/.exec(what)?.[1];
   if (property) return twofaced(good, property);
-  const fields = ODD_FIELDS[what];
-  return fields && ({ ...mid('odd'), ...fields } as unknown as EnvStep);
+  const fields = INVALID_FIELDS[what];
+  return fields && ({ ...mid('invalid'), ...fields } as unknown as EnvStep);
 }
 
-/** Lies that a property tells when it is read again. */
+/** False values that a property has when it is read again. */
 const LIES: Readonly<Record<string, unknown>> = {
   reward: 1e6,
   kind: 'terminated',
@@ -370,7 +370,7 @@ function twofaced(good: EnvStep, property: string): EnvStep {
   }) as EnvStep;
 }
 
-/** What only processes contain, and what harms nobody. */
+/** Faults that only processes contain, and harmless ones. */
 function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
   switch (what) {
     case 'heap':
@@ -398,7 +398,7 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
     case 'send-forged': // in the name of every other episode
       for (let episode = 0; episode < 200; episode++) postPastHost(ports.data, [1, episode, 99, 0.25, 0, 'forged']);
       return never;
-    case 'send-ports': // nobody waits for any of these
+    case 'send-ports': // no call waits for any of these
       for (const value of [null, 7, { id: 'x', type: 'RAW', value: [] }, { id: {}, type: 'HANDLER' }]) {
         postPastHost(ports.control, value);
         postPastHost(ports.setUp, value);
@@ -461,7 +461,7 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
   }
 }
 
-function oddList(what: What): readonly string[] {
+function invalidList(what: What): readonly string[] {
   switch (what) {
     case 'list-text':
       return 'left' as never;

@@ -27,7 +27,7 @@ export interface BrokerFaults {
   readonly lostAnswer: number;
   /** Milliseconds that a call takes at most, either way. */
   readonly delayMs: number;
-  /** Ticket that is leased is delivered to another worker all the same. */
+  /** Leased ticket is delivered to another worker too. */
   readonly duplicate: number;
   /** Results taken together come in another order. */
   readonly reorder: number;
@@ -98,7 +98,7 @@ export class MemoryServer {
     this.weights.clear();
   }
 
-  /** Stores a result, also one that is stored already: what a network that doubles messages would do. */
+  /** Stores a result even where it is stored already, as a network that doubles messages would. */
   store(name: string, bytes: Uint8Array): void {
     this.results.push({ position: ++this.position, name, bytes: bytes.slice() });
     this.maxWaiting = Math.max(this.maxWaiting, this.results.length);

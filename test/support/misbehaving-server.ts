@@ -1,5 +1,5 @@
 /**
- * A server on loopback that answers as it is told to, or misbehaves: `faults` says for each request in turn what is
+ * A server on loopback that gives scripted answers, or misbehaves: `faults` lists for each request in turn what is
  * wrong with it; behind them everything is well.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -55,8 +55,8 @@ export class OverflowingCodec implements Codec {
 class OverflowingTranscript implements Transcript {
   prompt: Prompt;
   tokens: number[];
-  #promptTold = false;
-  #told = 0;
+  #hasSentPrompt = false;
+  #sent = 0;
   readonly #inner: Transcript;
   readonly #limit: number;
 
@@ -76,15 +76,15 @@ class OverflowingTranscript implements Transcript {
   }
 
   takeContext(): Int32Array {
-    const context = [...(this.#promptTold ? [] : this.prompt.tokens), ...this.tokens.slice(this.#told)];
-    this.#promptTold = true;
-    this.#told = this.tokens.length;
+    const context = [...(this.#hasSentPrompt ? [] : this.prompt.tokens), ...this.tokens.slice(this.#sent)];
+    this.#hasSentPrompt = true;
+    this.#sent = this.tokens.length;
     return Int32Array.from(context);
   }
 
   write(ids: Iterable<number>): void {
     for (const id of ids) this.tokens.push(id);
-    this.#told = this.tokens.length;
+    this.#sent = this.tokens.length;
   }
 
   observe(action: string, observed: Observed): void {
@@ -96,7 +96,7 @@ class OverflowingTranscript implements Transcript {
     const opening = this.#inner.prompt;
     this.prompt = { ...opening, shared: false, tokens: Int32Array.from([...opening.tokens, ...fresh.slice(0, -1)]) };
     this.tokens = fresh.slice(-1);
-    this.#told = 0;
-    this.#promptTold = false;
+    this.#sent = 0;
+    this.#hasSentPrompt = false;
   }
 }

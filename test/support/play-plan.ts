@@ -27,7 +27,7 @@ export async function playPlan(
   createRunFolder(out, config);
   const notices: string[] = [];
   const { finished } = await playRollout({ dir: out, config, plan }, { onNotice: (line) => notices.push(line) });
-  // Which engine computes and which sampling is ignored is said, and nothing else.
+  // The engine and the ignored sampling are reported, and nothing else.
   expect(notices.filter((line) => !line.startsWith('engine ') && !/generation_config/.test(line))).toEqual([]);
   expect(finished).toBe(plan.episodes);
   const lines = tracePaths(join(out, 'traces')).flatMap((path) => readTrace(path).episodes);

@@ -22,14 +22,14 @@ export function reply(action: string): PublishedMessage {
 
 /**
  * The solver's episode of a task; it ends with the last action, as published ones do.
- * @param told observation as published
+ * @param publish observation as published
  * @param before actions tried first
  */
 export async function publishedItem(
   env: Env,
   oracle: Oracle,
   index: number,
-  told: (observation: string, turn: number) => string,
+  publish: (observation: string, turn: number) => string,
   before: readonly string[] = [],
 ): Promise<PublishedItem> {
   const task = { env: env.id, index, seed: env.tasks.evalSeed };
@@ -39,7 +39,7 @@ export async function publishedItem(
   let observation = session.first.observation;
   let turn = 0;
   const play = async (action: string) => {
-    messages.push(human(told(observation, turn++)), reply(action));
+    messages.push(human(publish(observation, turn++)), reply(action));
     const step = await session.step(action);
     observation = step.observation;
     return step;

@@ -177,7 +177,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
           })
           .catch((thrown) => Promise.race([broken, soon().then(() => Promise.reject(thrown))])),
       ]);
-      // The recorder may hear of the last update a moment after the answer.
+      // The recorder may receive the last update a moment after the answer.
       while (updates.length < ended.status.version) await new Promise((resolve) => setImmediate(resolve));
       return ended;
     },
@@ -197,7 +197,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
 
 const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 200));
 
-/** Takes an update's worth of groups at a time and says that it trained on them. */
+/** Takes an update's worth of groups at a time and reports that it trained on them. */
 function countingLearner(
   keep: (group: Group) => void,
   flags: { stalled: boolean },

@@ -1,5 +1,5 @@
 /**
- * Child process of the kill test: saves checkpoint after checkpoint until it is killed, and says each number once its
+ * Child process of the kill test: saves checkpoint after checkpoint until it is killed, and prints each number once its
  * save has returned. `node save-forever.js <dir> <first update>`
  */
 import { writeSync } from 'node:fs';

@@ -64,9 +64,9 @@ export function thingIn({ world }: Simulator, name: string, place?: string): Thi
   throw new Error(`there is no ${name}${place === undefined ? '' : ` in the ${place}`}`);
 }
 
-/** Steps, one after the other. @returns what the last one said */
-export function say(simulator: Simulator, ...texts: readonly string[]): string {
-  let said = '';
-  for (const text of texts) said = simulator.step(text);
-  return said;
+/** Steps, one after the other. @returns the last answer */
+export function act(simulator: Simulator, ...texts: readonly string[]): string {
+  let answer = '';
+  for (const text of texts) answer = simulator.step(text);
+  return answer;
 }

@@ -62,9 +62,9 @@ export function createEnv(options: EnvOptions = {}, resources?: Paint): Env {
             return { ...mid(`${verb} what?`, bug === 'pays' ? 1 : 0), partial: true };
           }
           stages = 0;
-          const said = verb !== undefined && THINGS.includes(action) ? `${verb} ${action}` : action;
+          const whole = verb !== undefined && THINGS.includes(action) ? `${verb} ${action}` : action;
           verb = undefined;
-          const [how, thing = ''] = said.split(' ');
+          const [how, thing = ''] = whole.split(' ');
           if (how === 'paint' && THINGS.includes(thing)) painted.add(thing);
           return painted.size === THINGS.length ? terminated(state(), 1) : mid(state());
         },

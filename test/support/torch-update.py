@@ -161,8 +161,8 @@ def advantages(groups, e, finals, penalties):
                 one['R'] = [a + b for a, b in zip(one['A'], v)]
             elif algorithm == 'reinforce_pp':
                 # The baseline is taken off the outcome, at the last decision, and discounted from there.
-                heard = [sum(o['r']) + o['final'] for o in row if not (o['cut'] and e['truncation'] == 'mask')]
-                base = mean(heard) if e['baseline'] == 'group' and heard else 0.0
+                seen = [sum(o['r']) + o['final'] for o in row if not (o['cut'] and e['truncation'] == 'mask')]
+                base = mean(seen) if e['baseline'] == 'group' and seen else 0.0
                 one['A'] = [x - gamma ** (T - 1 - t) * base for t, x in enumerate(one['G'])]
             elif algorithm == 'agent_evol':
                 one['A'] = [1.0] * T

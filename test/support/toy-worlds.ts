@@ -82,13 +82,13 @@ const sessions: Readonly<Record<ToyWorld, (task: Task) => Session>> = {
   },
   memory({ index, seed }) {
     const colour = (index + seed) % 2 === 0 ? 'red' : 'blue';
-    let asked = false;
+    let hasQuestion = false;
     return session(
       colour,
-      () => (asked ? ['red', 'blue'] : ['go']),
+      () => (hasQuestion ? ['red', 'blue'] : ['go']),
       (action) => {
-        if (asked) return terminated('over', action === colour ? 1 : 0);
-        asked = true;
+        if (hasQuestion) return terminated('over', action === colour ? 1 : 0);
+        hasQuestion = true;
         return mid('which');
       },
     );

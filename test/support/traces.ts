@@ -8,7 +8,7 @@ export interface TrajectorySpec {
   readonly env?: string;
   readonly horizon?: number;
   readonly actions?: readonly string[];
-  /** Said on every turn; `<n>` otherwise. */
+  /** Observation of every turn; `<n>` otherwise. */
   readonly observation?: string;
   readonly success?: boolean;
   readonly version?: number;

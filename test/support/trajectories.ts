@@ -19,7 +19,7 @@ export interface TrajectorySpec {
   readonly horizon?: number;
 }
 
-/** A trajectory whose fields that nobody asked about hold harmless values. */
+/** Makes a trajectory; fields that are not given hold harmless values. */
 export function trajectory({ turns, end = 'terminated', horizon = 99 }: TrajectorySpec, episode = 0): Trajectory {
   return {
     episode,

@@ -87,7 +87,7 @@ export async function compareEpisode(seed: number, a: MakeDriver, b: MakeDriver)
   const trace: string[] = [];
   const differs = (what: string, mine: unknown, other: unknown) => {
     if (JSON.stringify(mine) === JSON.stringify(other)) return undefined;
-    return `${what}, task ${task.index}/${task.seed}\n${trace.join('\n')}\n${said(mine)}\n--- and ---\n${said(other)}`;
+    return `${what}, task ${task.index}/${task.seed}\n${trace.join('\n')}\n${printOf(mine)}\n--- and ---\n${printOf(other)}`;
   };
   try {
     let step: TimeStep = one.session.first;
@@ -109,7 +109,7 @@ export async function compareEpisode(seed: number, a: MakeDriver, b: MakeDriver)
   }
 }
 
-function said(value: unknown): string {
+function printOf(value: unknown): string {
   return typeof value === 'object' && value !== null && 'observation' in value
     ? String(value.observation)
     : JSON.stringify(value);

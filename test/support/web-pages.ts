@@ -75,7 +75,7 @@ export async function browse(
       return new RegExp(`^\\t*\\[(\\d+)\\] ${role} '${escaped}'`, 'm').exec(text)?.[1] ?? `no ${role} ${name}`;
     },
     /** Steps, one after the other. @returns the last observation */
-    async say(...actions: readonly string[]): Promise<string> {
+    async act(...actions: readonly string[]): Promise<string> {
       for (const wanted of actions) {
         const action = wanted.replace(/<(\w+) ([^>]*)>/, (_all, role: string, name: string) => this.id(role, name));
         text = (await session.step(action)).observation;

@@ -444,7 +444,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     }
   });
 
-  it('runs nothing that a trace says', async () => {
+  it('runs no code from a trace', async () => {
     const live = await open('#/episodes/3');
     for (const hash of [
       '#/episodes/3',

@@ -110,7 +110,7 @@ describe('the server', () => {
     for (const at of ['77', '-1', '&0']) expect(await status(`/api/runs/0/episodes/${at}/group`)).toBe(404);
   });
 
-  it('listens on loopback, and says which port is taken', async () => {
+  it('listens on loopback, and reports which port is taken', async () => {
     const { dir } = runWith('listening', 1);
     const sources = [new RunSource(dir, 0, noWorlds)];
     const server = await serveViewer(sources, 0);
@@ -120,7 +120,7 @@ describe('the server', () => {
     await server.close();
   });
 
-  it('names what is no run', () => {
+  it('names a folder that is no run', () => {
     expect(() => new RunSource(join(root, 'absent'), 0, noWorlds)).toThrow(/does not exist/);
     mkdirSync(join(root, 'empty'));
     expect(() => new RunSource(join(root, 'empty'), 0, noWorlds)).toThrow(/is no run/);
@@ -129,9 +129,9 @@ describe('the server', () => {
 
 describe('a search', () => {
   const { dir, traces } = runWith('searched', 5);
-  const said = 'You could NOT craft 1 “oak\tplank”';
+  const observation = 'You could NOT craft 1 “oak\tplank”';
   const response = { text: 'Thought: \\ perhaps a pickaxe', promptTokens: 1, completionTokens: 1 };
-  const plain = trajectoryOf({ episode: 10, group: 5, actions: ['look', 'get 2 birch'], observation: said });
+  const plain = trajectoryOf({ episode: 10, group: 5, actions: ['look', 'get 2 birch'], observation });
   traces.episodes([{ ...plain, turns: plain.turns.map((turn) => ({ ...turn, response })) }], 'train', 'easy');
   const source = () => new RunSource(dir, 0, noWorlds);
   const found = (text: string, filters = {}) =>
@@ -316,14 +316,14 @@ describe('bars of a choice', () => {
   const listed = ['a', 'b', 'c', 'd'];
 
   it('are the likeliest actions, the one taken, and the rest together', () => {
-    const told = choiceBars({ choice: 2, logprob: Math.log(0.05), likeliest: [1, 7000, 0, 2000] }, listed);
-    expect(told.bars.map(({ name, share, taken }) => [name, Number(share.toFixed(3)), taken])).toEqual([
+    const shown = choiceBars({ choice: 2, logprob: Math.log(0.05), likeliest: [1, 7000, 0, 2000] }, listed);
+    expect(shown.bars.map(({ name, share, taken }) => [name, Number(share.toFixed(3)), taken])).toEqual([
       ['b', 0.7, false],
       ['a', 0.2, false],
       ['c', 0.05, true],
     ]);
-    expect(told.others).toBe(1);
-    expect(told.rest).toBeCloseTo(0.05, 9);
+    expect(shown.others).toBe(1);
+    expect(shown.rest).toBeCloseTo(0.05, 9);
   });
 
   it('are of the taken action alone where the trace has no others', () => {
@@ -339,7 +339,7 @@ describe('the page', () => {
     expect(html).toMatch(/default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-/);
     expect(html.replace(`<link rel="icon" href="data:,">`, '')).not.toMatch(
       /<(script|link|img|iframe)[^>]+(src|href)=/,
-    ); // no icon is asked for
+    ); // no icon is requested
     expect(html.match(/<script/g)!.length).toBe(html.match(/<\/script>/g)!.length);
   });
 

@@ -44,21 +44,21 @@ const POWER = (
       });
       site.place(site.make(RENEWABLE[renewable]!, 18 + 3 * renewable), 'workshop');
       site.place(site.make(NONRENEWABLE[nonrenewable]!, 24 + 3 * nonrenewable), 'workshop');
-      const asked = PARTS[part]!;
-      const ordered = [goals.find(asked, 'focus on task object'), goals.requirePowered(asked, 'power task object')];
+      const device = PARTS[part]!;
+      const ordered = [goals.find(device, 'focus on task object'), goals.requirePowered(device, 'power task object')];
       if (!asksSource) {
         return {
-          description: `Your task is to turn on the ${asked}. First, focus on the ${asked}. Then, create an electrical circuit that powers it on.`,
+          description: `Your task is to turn on the ${device}. First, focus on the ${device}. Then, create an electrical circuit that powers it on.`,
           ordered,
-          optional: wireGoals(asked, 'Connect', (part) => goals.wireToSource(part, `T${PARTIAL}`)),
+          optional: wireGoals(device, 'Connect', (part) => goals.wireToSource(part, `T${PARTIAL}`)),
         };
       }
       const sources = variation % 2 === 0 ? RENEWABLE : NONRENEWABLE;
       const kind = variation % 2 === 0 ? 'renewable' : 'nonrenewable';
       return {
-        description: `Your task is to turn on the ${asked} by powering it using a ${kind} power source. First, focus on the ${asked}. Then, create an electrical circuit that powers it on.`,
+        description: `Your task is to turn on the ${device} by powering it using a ${kind} power source. First, focus on the ${device}. Then, create an electrical circuit that powers it on.`,
         ordered: [...ordered, goals.requireConnectedToSource(sources, 'use correct power source')],
-        optional: wireGoals(asked, 'connect', (part) => goals.wireToSource(part, `t${PARTIAL}`, sources)),
+        optional: wireGoals(device, 'connect', (part) => goals.wireToSource(part, `t${PARTIAL}`, sources)),
       };
     },
   }),

@@ -131,7 +131,7 @@ const GROW = (
 interface Jar {
   readonly table: string;
   readonly trait: string;
-  readonly asked: Expression;
+  readonly shown: Expression;
   readonly seeds: readonly [Genes, Genes];
 }
 
@@ -145,13 +145,13 @@ const POT_SETS = 5;
 const POTS_USED = 6;
 const EXPRESSIONS = ['dominant', 'recessive'] as const;
 
-function jar(table: string, trait: string, asked: Expression, random: JavaRandom, skip: number): Jar {
-  const seed = (shown: Expression) => {
-    const genes = genesShowing(table, trait, shown, random);
+function jar(table: string, trait: string, shown: Expression, random: JavaRandom, skip: number): Jar {
+  const seed = (expression: Expression) => {
+    const genes = genesShowing(table, trait, expression, random);
     random.skip(skip);
     return genes;
   };
-  return { table, trait, asked, seeds: [seed('dominant'), seed('recessive')] };
+  return { table, trait, shown, seeds: [seed('dominant'), seed('recessive')] };
 }
 
 const sets = (random: JavaRandom) => Array.from({ length: POT_SETS }, () => drawPots(random).slice(0, POTS_USED));
@@ -161,7 +161,7 @@ const SET_IDS = 54;
 
 function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number; seedsFirst: boolean; pots: number }) {
   const [atJar, set, pair] = digits(variation, facts.jars.length, POT_SETS, 3) as [number, number, number];
-  const { table, trait, asked, seeds } = facts.jars[atJar]!;
+  const { table, trait, shown, seeds } = facts.jars[atJar]!;
   const { world } = site;
   const vessel = site.make('ceramic cup', ids.jar + (ids.seedsFirst ? 6 : 0));
   vessel.name = 'seed jar';
@@ -183,11 +183,11 @@ function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number
   });
   const [yes, no] = placeBoxes(site, pair, 'greenhouse', ids.pots + SET_IDS * POT_SETS + 6 * pair);
   const row = TRAITS[table]![trait]!;
-  const value = row[asked];
+  const value = row[shown];
   const seed = `${table} seed`;
   return {
     description: `Your task is to determine whether ${value} ${trait} is a dominant or recessive trait in the ${table} plant. If the trait is dominant, focus on the ${yes}. If the trait is recessive, focus on the ${no}.`,
-    ordered: [goals.find(asked === 'dominant' ? yes : no, 'focus on the correct answer box', { clearsFocus: true })],
+    ordered: [goals.find(shown === 'dominant' ? yes : no, 'focus on the correct answer box', { clearsFocus: true })],
     optional: [
       ...jarGoals(),
       ...moving(),
@@ -205,7 +205,7 @@ const known = task<Facts>({
   variations: 120,
   register(random) {
     random.skip(4);
-    const jars = PEA_TRAITS.flatMap((trait) => EXPRESSIONS.map((asked) => jar('pea', trait, asked, random, 0)));
+    const jars = PEA_TRAITS.flatMap((trait) => EXPRESSIONS.map((shown) => jar('pea', trait, shown, random, 0)));
     return { jars, pots: sets(random) };
   },
   setUp(site, variation, facts) {
@@ -226,7 +226,7 @@ const unknown = task<Facts>({
     const jars = UNKNOWN_TABLES.flatMap((table) => {
       random.skip(36);
       return Object.keys(TRAITS[table]!).flatMap((trait) =>
-        EXPRESSIONS.map((asked) => jar(table, trait, asked, random, 8)),
+        EXPRESSIONS.map((shown) => jar(table, trait, shown, random, 8)),
       );
     });
     return { jars, pots: sets(random) };

@@ -34,7 +34,7 @@ export const LIFESPAN = (
     ['lifespan-shortest-lived', '7-2', 'shortest'],
     ['lifespan-longest-lived-then-shortest-lived', '7-3', 'both'],
   ] as const
-).map(([name, topic, asked]) =>
+).map(([name, topic, kind]) =>
   task({
     name,
     topic,
@@ -49,12 +49,12 @@ export const LIFESPAN = (
           'outside',
         );
       });
-      const both = asked === 'both';
+      const both = kind === 'both';
       const longest = find(names[0]!, 'focus on animal with longest life span', both ? { clearsFocus: true } : {});
       const shortest = find(names[2]!, 'focus on animal with shortest life span');
       return {
-        description: TEXTS[asked],
-        ordered: both ? [longest, shortest] : [asked === 'longest' ? longest : shortest],
+        description: TEXTS[kind],
+        ordered: both ? [longest, shortest] : [kind === 'longest' ? longest : shortest],
         optional: [
           newPlace('Move to a new location (unless starting in task location)', 'outside'),
           inPlace('outside', 'Move to the location asked by the task'),

@@ -23,7 +23,7 @@ export interface Task<Facts = unknown> {
    * @param random stands where the tasks before have left it
    */
   register(random: JavaRandom): Facts;
-  /** Changes the house and says what is asked. */
+  /** Changes the house and describes the task. */
   setUp(site: Site, variation: number, facts: Facts): Episode;
 }
 

@@ -201,7 +201,7 @@ const isCupped = (letter: string) => UNKNOWN_MELTING[letter]! < CUPPED_BELOW;
 const LETTER_OFFSETS = LETTERS.map((_, i) => LETTERS.slice(0, i).reduce((n, l) => n + (isCupped(l) ? 9 : 3), 0));
 const GROUP_IDS = LETTERS.reduce((n, letter) => n + (isCupped(letter) ? 9 : 3), 0);
 const unknownSample = lazy(() => sample(GROUPS * LETTERS.length * 25, 0.02));
-/** Those that come in a cup are liquid, and their names say so. */
+/** Name at the start; those that come in a cup are liquid, and their names include it. */
 const startName = (letter: string) => `${isCupped(letter) ? 'liquid' : 'solid'} unknown substance ${letter}`;
 const unknownOrder = lazy(() => byName(Array.from({ length: GROUPS }, () => LETTERS.map(startName)).flat()));
 

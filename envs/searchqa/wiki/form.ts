@@ -5,7 +5,7 @@ import { COMPARED, relation, SHARED } from './schema.ts';
 export interface Reference {
   /** A name or alias. */
   readonly name: string;
-  /** Word before it that tells namesakes apart: a person's job. */
+  /** Word before it that distinguishes namesakes: a person's job. */
   readonly qualifier?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Knowledge of the embedded world, from a seed: people, towns, works, companies, universities and realms that do not
  * exist, dealt into components that share no fact, and beside them facts of real countries, time zones and elements.
- * Every fifth component is only asked about in tests.
+ * Every fifth component is held out: only test questions are about it.
  */
 import { Rng, seedFrom } from '../../../src/core/rng.ts';
 import { ELEMENTS, LANDS, ZONES } from '../data/facts.ts';
@@ -18,7 +18,7 @@ export interface Thing {
   readonly id: number;
   readonly kind: Kind;
   readonly name: string;
-  /** A second name that every passage about it tells. */
+  /** A second name that every passage about it gives. */
   readonly alias: string | undefined;
   readonly component: number;
   readonly facts: ReadonlyMap<string, Value>;
@@ -30,11 +30,11 @@ export interface Knowledge {
   readonly things: readonly Thing[];
   /** Things by name and by alias. */
   readonly named: ReadonlyMap<string, readonly Thing[]>;
-  /** Number of components; `isHeldOut` says which are tested on. */
+  /** Number of components; `isHeldOut` decides which are tested on. */
   readonly components: number;
 }
 
-/** True of a component that is asked about in tests only. */
+/** True of a component that only test questions are about. */
 export function isHeldOut(component: number): boolean {
   return component % 5 === 4;
 }

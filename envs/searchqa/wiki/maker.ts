@@ -113,8 +113,8 @@ export class QuestionMaker {
     const answers = this.#answersOf(form, [...solved.values()][0]!);
     if (set === 'triviaqa' && answers.length < 2) return undefined;
     const question = wordForm(form, (k) => rng.int(k), set === 'bamboogle');
-    const asked = normalize(question);
-    if (form.type === 'chain' && answers.some((answer) => asked.includes(normalize(answer)))) return undefined;
+    const asking = normalize(question);
+    if (form.type === 'chain' && answers.some((answer) => asking.includes(normalize(answer)))) return undefined;
     const searches = this.#route(form, answers[0]!);
     if (!searches) return undefined;
     if ((set === 'musique' || set === 'bamboogle') && this.#isShort(question, answers[0]!)) return undefined;
@@ -177,7 +177,7 @@ export class QuestionMaker {
     return { type: 'first', a: { name: a.name }, b: { name: b.name }, path: [bridge.name, rng.pick(ends).name] };
   }
 
-  /** Partner to compare with; of those asked about something shared, half share it. */
+  /** Partner to compare with; in questions about something shared, half share it. */
   #partner(a: Thing, path: readonly string[], pool: readonly Thing[], isYear: boolean, rng: Rng): Thing | undefined {
     const wantsSame = !isYear && rng.int(2) === 0;
     const value = a.facts.get(path[0]!)!;
@@ -217,7 +217,7 @@ export class QuestionMaker {
     return searches;
   }
 
-  /** Value that a search for a name tells of a relation, if its sentence was found and can be read. */
+  /** Value of a relation that a search for a name finds, if its sentence was found and can be read. */
   #read(name: string, start: Reference, hop: string, isStart: boolean): string | undefined {
     const holders = (this.#knowledge.named.get(name) ?? []).filter(({ facts }) => facts.has(hop));
     const isKnown = (thing: Thing) => {
@@ -228,7 +228,7 @@ export class QuestionMaker {
     if (fit.length !== 1) return undefined;
     const value = nameOf(this.#knowledge, fit[0]!.facts.get(hop)!);
     // Without the first letter, which may be a capital in the passage.
-    const wordings = relation(hop).says.map((says) => wordFact(says, fit[0]!.name, value).slice(1));
+    const wordings = relation(hop).statements.map((statement) => wordFact(statement, fit[0]!.name, value).slice(1));
     const found = this.#index.search(name, TOPK).map(({ passage }) => this.#index.passage(passage).contents);
     const passage = found.find((contents) => wordings.some((wording) => contents.includes(wording)));
     return passage !== undefined && mentionsOf(passage).has(value) ? value : undefined;

@@ -27,8 +27,8 @@ function passagesOf(knowledge: Knowledge, thing: Thing): string[] {
   return PASSAGES[kind].map((relations, n) => {
     const sentences = alias === undefined ? [] : [`${name} is also called ${alias}`];
     for (const about of relations) {
-      const { says } = relation(about);
-      const wording = says[seedFrom(knowledge.seed, id, about) % says.length]!;
+      const { statements } = relation(about);
+      const wording = statements[seedFrom(knowledge.seed, id, about) % statements.length]!;
       sentences.push(wordFact(wording, name, nameOf(knowledge, facts.get(about)!)));
     }
     const draw = seedFrom(knowledge.seed, id, n);

@@ -42,7 +42,7 @@ function patternsOf(wordings: (relation: (typeof RELATIONS)[number]) => readonly
   return patterns.sort((a, b) => b.literal - a.literal);
 }
 
-const SENTENCES = patternsOf(({ says }) => says);
+const SENTENCES = patternsOf(({ statements }) => statements);
 const NOUNS = patternsOf(({ nouns }) => nouns);
 const QUESTIONS = patternsOf(({ asks }) => asks);
 
@@ -88,7 +88,7 @@ function markSubject(sentence: string, name: string): string {
   return marked + sentence.slice(from);
 }
 
-/** The second name that a passage tells of its title. */
+/** The second name that a passage gives of its title. */
 export function readAlias(title: string, text: string): string | undefined {
   const mark = `${title} is also called `;
   const at = text.indexOf(mark);

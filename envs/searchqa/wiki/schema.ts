@@ -1,6 +1,6 @@
 /**
  * Relations of the embedded world and how they are worded: in passages (`{S}` the subject, `{O}` the object), inside a
- * question (`{X}` what it is asked of), and as the end of one. The third wording of each is a paraphrase that shares no
+ * question (`{X}` its subject), and as the end of one. The third wording of each is a paraphrase that shares no
  * word with the passages but the names.
  */
 
@@ -10,14 +10,15 @@ export type Kind = 'person' | 'town' | 'work' | 'company' | 'university' | 'real
 /** Kinds of values that are no things of their own. */
 export type Literal = 'year' | 'number' | 'word' | 'name';
 
-/** Relation between a kind of things and another kind or a plain value, with the sentences that tell and ask it. */
+/** Relation between a kind of things and another kind or a plain value, with the sentences that state and ask it. */
 export interface Relation {
   /** One word; the view's. */
   readonly name: string;
   readonly of: Kind;
   readonly to: Kind | Literal;
-  readonly says: readonly string[];
-  /** Noun phrases, to be asked further of. */
+  /** Sentences that state it. */
+  readonly statements: readonly string[];
+  /** Noun phrases, for questions that go further. */
   readonly nouns: readonly string[];
   /** Questions, without their mark. */
   readonly asks: readonly string[];
@@ -315,18 +316,18 @@ const rows: readonly (readonly [string, Kind, Kind | Literal, string, string, st
 ];
 
 /** Relations of the world, in the order in which facts are drawn. */
-export const RELATIONS: readonly Relation[] = rows.map(([name, of, to, says, nouns, asks]) => ({
+export const RELATIONS: readonly Relation[] = rows.map(([name, of, to, statements, nouns, asks]) => ({
   name,
   of,
   to,
-  says: says.split('|'),
+  statements: statements.split('|'),
   nouns: nouns.split('|'),
   asks: asks.split('|'),
 }));
 
 const byName = new Map(RELATIONS.map((relation) => [relation.name, relation]));
 
-/** @throws {RangeError} for a relation that is none */
+/** Finds a relation by name. @throws {RangeError} for an unknown one */
 export function relation(name: string): Relation {
   const found = byName.get(name);
   if (!found) throw new RangeError(`no relation "${name}"`);
@@ -340,7 +341,7 @@ export function relationsOf(kind: Kind): readonly Relation[] {
 
 const LITERALS: ReadonlySet<string> = new Set(['year', 'number', 'word', 'name']);
 
-/** True of a relation to a thing of which more can be asked. */
+/** True of a relation to a thing that further questions can be about. */
 export function leadsOn({ to }: Relation): boolean {
   return !LITERALS.has(to);
 }
@@ -353,7 +354,7 @@ export const COMPARED: Readonly<Record<string, string>> = {
   opening: 'Which opened first',
 };
 
-/** Relations that two things can share, and how that is asked. */
+/** Relations that two things can share, each with its question. */
 export const SHARED: Readonly<Record<string, string>> = {
   birthplace: 'Were {A} and {B} born in the same town',
   employer: 'Do {A} and {B} work for the same company',
@@ -361,7 +362,7 @@ export const SHARED: Readonly<Record<string, string>> = {
   realm: 'Are {A} and {B} in the same country',
 };
 
-/** Passages of each kind: which relations stand together. A person's job stands in both, to tell namesakes apart. */
+/** Passages of each kind: which relations stand together. A person's job stands in both, to distinguish namesakes. */
 export const PASSAGES: Readonly<Record<Kind, readonly (readonly string[])[]>> = {
   person: [
     ['job', 'birthplace', 'birthyear', 'school'],

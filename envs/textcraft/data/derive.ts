@@ -35,7 +35,7 @@ interface Variant {
   readonly output: string;
   readonly count: number;
   readonly shaped: boolean;
-  /** Filled cells of the pattern; tells apart patterns with the same cells. */
+  /** Filled cells of the pattern; distinguishes patterns with the same cells. */
   readonly mask: string;
   /** Ingredient of each filled cell, row by row. */
   readonly cells: readonly string[];

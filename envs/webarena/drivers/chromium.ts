@@ -20,7 +20,7 @@ export interface ChromiumOptions {
   readonly rows: boolean;
   /** Longest wait for a page to load, and for one call of the browser. */
   readonly loadMs: number;
-  /** Quiet time after an action on pages whose script does not say when they leave. */
+  /** Quiet time after an action on pages whose script does not mark that they leave. */
   readonly settleMs: number;
 }
 
@@ -116,7 +116,7 @@ export class ChromiumDriver implements Driver {
     };
   }
 
-  /** The snapshot leaves out what lies inside fields (text, spinners): those few nodes are asked one by one. */
+  /** The snapshot leaves out what lies inside fields (text, spinners): those few nodes are read one by one. */
   async #readInFields(cdp: CDPSession, nodes: readonly AxNode[]): Promise<AxNode[]> {
     const inside = insideFields(nodes);
     return Promise.all(
@@ -257,7 +257,7 @@ export class ChromiumDriver implements Driver {
     await this.page.bringToFront();
   }
 
-  /** Asked of the browser itself: Playwright's own would hide the caret by a style of its own in the page. */
+  /** Screenshot by the browser itself: Playwright's own would hide the caret by a style of its own in the page. */
   async screenshot(): Promise<Uint8Array> {
     const cdp = await this.#cdp(this.page);
     const { data } = await cdp.send('Page.captureScreenshot', { format: 'jpeg', quality: 60 });
@@ -272,7 +272,7 @@ export class ChromiumDriver implements Driver {
   async #settle(tabsBefore: number): Promise<void> {
     const { page } = this;
     const opens = await this.#rest(page);
-    // A tab that the page said it opens comes a little later.
+    // A tab that the page has announced opens a little later.
     const deadline = performance.now() + this.#options.loadMs;
     while (opens && this.#pages.length <= tabsBefore && tabsBefore < MAX_TABS && performance.now() < deadline) {
       await new Promise((done) => setTimeout(done, 5));
@@ -284,7 +284,7 @@ export class ChromiumDriver implements Driver {
     }
   }
 
-  /** @returns whether the page says that a tab opens */
+  /** Waits until the page rests. @returns whether it has announced a tab */
   async #rest(page: BrowserPage): Promise<boolean> {
     const deadline = performance.now() + this.#options.loadMs;
     while (performance.now() < deadline) {
@@ -293,11 +293,11 @@ export class ChromiumDriver implements Driver {
           const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
           await Promise.race([frames(), new Promise((done) => setTimeout(done, 100))]);
           if (settleMs > 0) await new Promise((done) => setTimeout(done, settleMs));
-          const said = window as { leaving?: boolean; opens?: number };
-          const opens = (said.opens ?? 0) > 0;
-          said.opens = 0;
+          const flags = window as { leaving?: boolean; opens?: number };
+          const opens = (flags.opens ?? 0) > 0;
+          flags.opens = 0;
           return {
-            leaving: said.leaving === true || document.readyState !== 'complete',
+            leaving: flags.leaving === true || document.readyState !== 'complete',
             opens,
             elements: document.getElementsByTagName('*').length,
             chars: document.documentElement.textContent?.length ?? 0,
@@ -306,7 +306,7 @@ export class ChromiumDriver implements Driver {
         checkSize(page.url(), elements, chars);
         if (!leaving) return opens;
       } catch (thrown) {
-        // The page was left while it was asked: the next one is asked instead.
+        // The page was left while it was read: the next one is read instead.
         if (page.isClosed()) return false;
         if (
           thrown instanceof PageTooLarge ||

@@ -127,7 +127,7 @@ function checkTask(file: string, text: string, folder: string): LiveTask {
   return { ...raw, storage_state: state };
 }
 
-/** @throws {UserError} BAD_CONFIG for a login that is not there, is none, or has expired */
+/** @throws {UserError} BAD_CONFIG for a login that is missing, invalid or expired */
 function checkLogin(state: string, file: string): void {
   const fail = (why: string): never => {
     throw new UserError(

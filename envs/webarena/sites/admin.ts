@@ -166,8 +166,8 @@ function priceOf(changes: Changes, { sku, price }: Product): number {
 }
 
 function products(shop: ShopWorld, changes: Changes, query: URLSearchParams): Page {
-  const asked = oneLine(query.get('q')).toLowerCase();
-  const found = shop.products.filter(({ name, sku }) => `${name} ${sku}`.toLowerCase().includes(asked));
+  const text = oneLine(query.get('q')).toLowerCase();
+  const found = shop.products.filter(({ name, sku }) => `${name} ${sku}`.toLowerCase().includes(text));
   const shown = takePage(found, query.get('page'), 20);
   const lines = shown.items.map((product) => [
     link(product.name, `${ROOT}/product/${product.sku}`),
@@ -203,9 +203,9 @@ function productPage(changes: Changes, product: Product, query: URLSearchParams)
 }
 
 function customers(shop: ShopWorld, query: URLSearchParams): Page {
-  const asked = oneLine(query.get('q')).toLowerCase();
+  const text = oneLine(query.get('q')).toLowerCase();
   const found = shop.customers.filter(({ name, phone, email }) =>
-    `${name} ${phone} ${email}`.toLowerCase().includes(asked),
+    `${name} ${phone} ${email}`.toLowerCase().includes(text),
   );
   const shown = takePage(found, query.get('page'), 20);
   return shell(
@@ -225,14 +225,14 @@ function reviewStatus(changes: Changes, { id, status: is }: Review): string {
 }
 
 function reviews(shop: ShopWorld, changes: Changes, query: URLSearchParams): Page {
-  const asked = oneLine(query.get('q')).toLowerCase();
+  const text = oneLine(query.get('q')).toLowerCase();
   const wanted = query.get('status') ?? 'Any';
   const found = shop.reviews.filter((review) => {
     const is = reviewStatus(changes, review);
     return (
       is !== 'Deleted' &&
       (wanted === 'Any' || is === wanted) &&
-      `${review.text} ${review.author}`.toLowerCase().includes(asked)
+      `${review.text} ${review.author}`.toLowerCase().includes(text)
     );
   });
   const shown = takePage(found, query.get('page'), 20);

@@ -98,8 +98,8 @@ function inside(project: Project, title: string, ...blocks: readonly Block[]): P
 }
 
 function projects(world: CodeWorld, query: URLSearchParams): Page {
-  const asked = oneLine(query.get('q')).toLowerCase();
-  const found = world.projects.filter(({ path }) => path.includes(asked));
+  const wanted = oneLine(query.get('q')).toLowerCase();
+  const found = world.projects.filter(({ path }) => path.includes(wanted));
   return shell(
     'Projects',
     table(

@@ -75,7 +75,7 @@ function directions(world: MapWorld, query: URLSearchParams): Page {
   const [from, to] = [oneLine(query.get('from')), oneLine(query.get('to'))];
   const mode: Mode = MODES.find((one) => one === query.get('mode')) ?? 'car';
   const [a, b] = [placeNamed(world, from), placeNamed(world, to)];
-  const asked = form(
+  const request = form(
     'get',
     '/directions',
     {},
@@ -84,12 +84,12 @@ function directions(world: MapWorld, query: URLSearchParams): Page {
     row('Mode', select('Mode', 'mode', MODES, mode)),
     row(button('Find route')),
   );
-  if (from === '' && to === '') return shell('Directions', asked);
-  if (!a || !b) return shell('Directions', asked, row(status(`No place is called ${a ? to : from}.`)));
+  if (from === '' && to === '') return shell('Directions', request);
+  if (!a || !b) return shell('Directions', request, row(status(`No place is called ${a ? to : from}.`)));
   const metres = world.metres(a.id, b.id, mode);
   return shell(
     'Directions',
-    asked,
+    request,
     row('Distance', kilometres(metres)),
     row('Time', `${minutes(metres, mode)} minutes`),
   );

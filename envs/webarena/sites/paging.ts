@@ -12,15 +12,15 @@ export interface Paged<T> {
   readonly total: number;
 }
 
-/** Takes one page of a long list. @param asked page number as an address has it; anything else is the first */
-export function takePage<T>(items: readonly T[], asked: string | null, size = PAGE_SIZE): Paged<T> {
+/** Takes one page of a long list. @param requested page number as an address has it; anything else is the first */
+export function takePage<T>(items: readonly T[], requested: string | null, size = PAGE_SIZE): Paged<T> {
   const pages = Math.max(1, Math.ceil(items.length / size));
-  const number = /^\d{1,4}$/.test(asked ?? '') ? Number(asked) : 1;
+  const number = /^\d{1,4}$/.test(requested ?? '') ? Number(requested) : 1;
   const page = Math.min(Math.max(1, number), pages);
   return { items: items.slice((page - 1) * size, page * size), page, pages, total: items.length };
 }
 
-/** A row that says where one is, with links to the neighbours. */
+/** Row with the number of the page, and links to its neighbours. */
 export function pager({ page, pages, total }: Paged<unknown>, path: string, query: URLSearchParams): Row {
   const to = (n: number) => {
     const next = new URLSearchParams(query);

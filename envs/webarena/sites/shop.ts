@@ -150,12 +150,12 @@ function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page
 }
 
 function results(shop: ShopWorld, query: URLSearchParams): Page {
-  const asked = oneLine(query.get('q'));
+  const wanted = oneLine(query.get('q'));
   const words = searchWords(query);
   const found = shop.products.filter(({ name, sku }) => hasWords(`${name} ${sku}`, words));
   const shown = takePage(found, query.get('page'));
   return shell(
-    `Results for ${asked === '' ? 'nothing' : asked}`,
+    `Results for ${wanted === '' ? 'nothing' : wanted}`,
     table('Products', ['Product', 'Price', 'Rating'], rows(shop, shown.items)),
     pager(shown, '/search', query),
   );

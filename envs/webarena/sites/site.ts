@@ -43,7 +43,7 @@ export function frontPage(site: SiteId): string {
   return site === 'shopping_admin' ? BASES[site] : `${BASES[site]}/`;
 }
 
-/** @returns the changes with `key` set, or without it where `value` is what the world says anyway */
+/** @returns the changes with `key` set, or without it where `value` is what the world has anyway */
 export function setChange(changes: Changes, key: string, value: string, original = ''): Changes {
   const { [key]: _old, ...rest } = changes;
   return value === original ? rest : { ...rest, [key]: value };
@@ -87,7 +87,7 @@ export function hasWords(text: string, words: readonly string[]): boolean {
   return words.length > 0 && words.every((word) => lower.includes(word));
 }
 
-/** A line that is shown where the address has `key` in its query: said after a form was sent. */
+/** Line that is shown where the address has `key` in its query: the answer to a form. */
 export function notice(query: URLSearchParams, key: string, text: string): Row[] {
   return query.get(key) ? [row(status(text))] : [];
 }

@@ -25,15 +25,15 @@ function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
   const [, section = '', item = ''] = path.split('/');
   if (section === '') return shell('Welcome', row(`${world.articles.length} articles`));
   if (section === 'search') {
-    const asked = oneLine(query.get('q')).toLowerCase();
+    const wanted = oneLine(query.get('q')).toLowerCase();
     const fits = ({ title, facts }: Article): boolean => {
       const texts = query.get('in') === 'titles' ? [title] : [title, ...Object.values(facts)];
       return texts.some((text) =>
-        query.has('whole') ? text.toLowerCase() === asked : text.toLowerCase().includes(asked),
+        query.has('whole') ? text.toLowerCase() === wanted : text.toLowerCase().includes(wanted),
       );
     };
     const shown = takePage(
-      world.articles.filter((article) => asked !== '' && fits(article)),
+      world.articles.filter((article) => wanted !== '' && fits(article)),
       query.get('page'),
     );
     return shell(

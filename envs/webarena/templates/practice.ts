@@ -1,7 +1,7 @@
 /**
  * Practice: short tasks in the worlds of training, a few turns each: a page, a list that is filtered, one field, two where a
  * task of training has three. They are no part of the table's 372 and 50; the set `train-and-practice` has them beside the
- * former. No template is one that only tests have.
+ * former. Tests have no template of their own.
  */
 import type { Rng } from '../../../src/core/rng.ts';
 import { sortPosts } from '../sites/forum.ts';

@@ -98,11 +98,11 @@ export const shopping = templatesOf('shopping', 'shopping', {
   },
   'cheapest-rated'(world, rng) {
     const { name, products, open } = drawSorted(world, rng, 'Price ascending');
-    const least = 2 + rng.int(3);
-    const cheapest = products.slice(0, 10).find((product) => Number(ratingOf(world.shop, product)) > least);
+    const rating = 2 + rng.int(3);
+    const cheapest = products.slice(0, 10).find((product) => Number(ratingOf(world.shop, product)) > rating);
     return (
       cheapest && {
-        intent: `What is the cheapest product in the category "${name}" with a rating above ${least}?`,
+        intent: `What is the cheapest product in the category "${name}" with a rating above ${rating}?`,
         answer: { type: 'text', value: cheapest.name },
         plan: open,
       }

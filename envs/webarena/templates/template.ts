@@ -21,7 +21,7 @@ export type Step =
 /** A task with its slots filled. */
 export interface Instance {
   readonly intent: string;
-  /** Answer that is asked for; undefined where only the page or the changes count. */
+  /** Right answer; undefined where only the page or the changes count. */
   readonly answer?: Answer;
   /** Path and query the current page must have at the end. */
   readonly url?: string;

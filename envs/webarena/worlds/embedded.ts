@@ -1,4 +1,4 @@
-/** The world of an episode: everything the sites show, a pure function of one seed, drawn site by site when asked for. */
+/** The world of an episode: everything the sites show, a pure function of one seed, drawn site by site on first use. */
 import { Rng, seedFrom } from '../../../src/core/rng.ts';
 import type { Page } from '../page.ts';
 import { type CodeWorld, drawCode } from './code.ts';
@@ -10,7 +10,7 @@ import { drawWiki, type WikiWorld } from './wiki.ts';
 /** Pages kept per world, as long as nothing has changed in the episode that asks. */
 const MAX_PAGES = 60;
 
-/** World of an episode: each site is drawn when it is first asked for. */
+/** World of an episode: each site is drawn on first use. */
 export class Embedded {
   readonly seed: number;
   readonly pages = new PageCache();

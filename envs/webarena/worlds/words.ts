@@ -1,4 +1,6 @@
-/** Word lists that names and sentences of the sites are drawn from; ours, chosen to be short and easy to tell apart. */
+/**
+ * Word lists that names and sentences of the sites are drawn from; ours, chosen to be short and easy to distinguish.
+ */
 const split = (text: string): readonly string[] => text.trim().split(/\s+/);
 
 export const FIRST_NAMES = split(`Ada Bruno Clara Dario Elif Farid Greta Hugo Ines Jonas Kira Liam Mona Nils Olga Pavel

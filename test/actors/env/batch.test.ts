@@ -90,8 +90,8 @@ describe('a batch that came out of a host', () => {
     let compared = 0;
     fc.assert(
       fc.property(fc.array(honest, { maxLength: 20 }), (events) => {
-        const heard = [...portions(events)].flatMap((some) => readEvents(sent(packEvents(some))) ?? []);
-        if (events.length > 0) expect(heard).toEqual(events);
+        const received = [...portions(events)].flatMap((some) => readEvents(sent(packEvents(some))) ?? []);
+        if (events.length > 0) expect(received).toEqual(events);
         compared += events.length;
       }),
     );

@@ -1,4 +1,4 @@
-/** Answers of environments at the boundary: what is copied, and what breaks the contract and how it is told. */
+/** Answers of environments at the boundary: what is copied, what breaks the contract, and its error. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -37,7 +37,7 @@ describe('a step', () => {
     expect(copy).not.toBe(step);
   });
 
-  it('leaves out what it need not say', () => {
+  it('leaves out fields that are not needed', () => {
     expect(copyStep(BOUNDS, { kind: 'first', observation: 'x', reward: 7, extra: 1 }, true)).toEqual({
       kind: 'first',
       observation: 'x',
@@ -137,7 +137,7 @@ describe('a step', () => {
     expect(copyStep(BOUNDS, proxy, false)).toEqual({ kind: 'mid', observation: 'x', reward: 0 });
   });
 
-  it('that cannot be cloned is told as such', () => {
+  it('that cannot be cloned fails as unclonable', () => {
     expect(breach(() => copyStep(BOUNDS, { observation: () => {} }, false))[0]).toBe('unclonable');
   });
 
@@ -270,7 +270,7 @@ describe('what an env throws', () => {
         throw new Error('no prototype');
       },
     });
-    for (const odd of [proxy, Object.create(null), Symbol('x')]) expect(failureOf(odd)[0]).toBe('threw');
+    for (const thrown of [proxy, Object.create(null), Symbol('x')]) expect(failureOf(thrown)[0]).toBe('threw');
   });
 });
 
@@ -287,8 +287,8 @@ describe('bounds', () => {
     [[0, 1], Number.NaN],
     [[0], 10],
     [['0', 1], 10],
-  ])('%j and %d are none', (range, most) => {
-    expect(breach(() => boundsOf(env(range, most)))[1]).toBe(
+  ])('%j and %d are refused', (range, max) => {
+    expect(breach(() => boundsOf(env(range, max)))[1]).toBe(
       'an env must state finite `rewardRange` and `maxObservationChars`',
     );
   });

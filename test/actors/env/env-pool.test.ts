@@ -73,7 +73,7 @@ async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
   return new Player(pool);
 }
 
-const said = (event: EnvEvent) => (event as Observed).step.observation;
+const observationOf = (event: EnvEvent) => (event as Observed).step.observation;
 
 afterEach(async () => {
   for (const pool of open.splice(0)) await pool.close();
@@ -110,7 +110,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     const event = (await play.next(1)) as Observed;
     expect(event).toMatchObject({ turn: 3, step: { kind: 'mid', observation: 'sum 2 slowly' } });
     expect(event.newActions).toEqual(['done', '+0', '-0', '+1', '-1', '+2', '-2']);
-    expect(said(await play.step(1, 4, '+5'))).toBe('task 4: sum 7');
+    expect(observationOf(await play.step(1, 4, '+5'))).toBe('task 4: sum 7');
   });
 
   it('does not let a slow session hold up the others', async () => {
@@ -119,7 +119,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     const slow = play.step(1, 1, 'slow');
     for (let turn = 1; turn <= 5; turn++) await play.step(2, turn, '+1');
     expect(play.unread(1)).toBe(0);
-    expect(said(await slow)).toBe('sum 0 slowly');
+    expect(observationOf(await slow)).toBe('sum 0 slowly');
   });
 
   it.each([
@@ -129,10 +129,10 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     ['huge', 'oversized', 'at most 1000'],
     ['nan', 'protocol', 'reward NaN'],
     ['truncate', 'protocol', 'truncated'],
-    ['odd', 'threw', 'something without a message'],
-    ['odd-prototype', 'threw', 'something without a message'],
-    ['odd-message', 'threw', 'something without a message'],
-    ['odd-later', 'threw', 'something without a message'],
+    ['unprintable', 'threw', 'something without a message'],
+    ['unprintable-prototype', 'threw', 'something without a message'],
+    ['unprintable-message', 'threw', 'something without a message'],
+    ['unprintable-later', 'threw', 'something without a message'],
     ['pays-null', 'protocol', 'reward must be a number, got null'],
     ['pays-text', 'protocol', 'reward must be a number, got string'],
     ['pays-list', 'protocol', 'reward must be a number, got object'],
@@ -149,7 +149,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     const failed = (await play.step(1, 1, action)) as Failed;
     expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause, where: '/env-hosts/0' } });
     expect(failed.failure.message).toContain(message);
-    expect(said(await play.step(2, 1, '+1'))).toBe('task 2: sum 1');
+    expect(observationOf(await play.step(2, 1, '+1'))).toBe('task 2: sum 1');
     expect(play.pool.stats()).toMatchObject({ open: 1, restored: 0, failed: { [cause]: 1 } });
     expect(play.pool.stats().hosts[0]!.replaced).toBe(0);
     expect((await play.open(1)).type).toBe('observed');
@@ -222,8 +222,8 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     const culprit = play.step(4, 1, action);
     const three = play.step(3, 1, '+3');
     expect(await culprit).toMatchObject({ type: 'failed', episode: 4, failure: { cause } });
-    expect(said(await two)).toBe('task 2: sum 4');
-    expect(said(await three)).toBe('task 3: sum 3');
+    expect(observationOf(await two)).toBe('task 2: sum 4');
+    expect(observationOf(await three)).toBe('task 3: sum 3');
     const one = (await play.step(1, 2, '+1')) as Observed;
     expect(one).toMatchObject({ turn: 2, step: { observation: 'task 1: sum 2' } });
     expect(play.texts(one)).toEqual(['done', '+2', '-2']);
@@ -234,28 +234,25 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
 
   it.each([
     ['late-throw', 'thrown from a timer'],
-    ['floating', 'nobody awaits this'],
-  ])(
-    '%s fails the episode whose call let the error float, and nobody else; the host goes on',
-    async (action, message) => {
-      const play = await player({ isolation });
-      for (const episode of [1, 2, 3]) await play.open(episode);
-      const slow = play.step(1, 1, 'slow'); // begun before the culprit, still unanswered when it throws
-      const failed = (await play.step(2, 1, action)) as Failed;
-      expect(failed.failure).toMatchObject({ cause: 'threw', message });
-      expect(said(await slow)).toBe('sum 0 slowly');
-      expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
-      expect(play.pool.stats()).toMatchObject({ open: 2, restored: 0, failed: { threw: 1 } });
-      expect(play.pool.stats().hosts).toMatchObject([{ replaced: 0 }]);
-    },
-  );
+    ['floating', 'unawaited'],
+  ])('%s fails the episode whose call let the error float, and no other; the host goes on', async (action, message) => {
+    const play = await player({ isolation });
+    for (const episode of [1, 2, 3]) await play.open(episode);
+    const slow = play.step(1, 1, 'slow'); // begun before the culprit, still unanswered when it throws
+    const failed = (await play.step(2, 1, action)) as Failed;
+    expect(failed.failure).toMatchObject({ cause: 'threw', message });
+    expect(observationOf(await slow)).toBe('sum 0 slowly');
+    expect(observationOf(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(play.pool.stats()).toMatchObject({ open: 2, restored: 0, failed: { threw: 1 } });
+    expect(play.pool.stats().hosts).toMatchObject([{ replaced: 0 }]);
+  });
 
   it('knows whose timer ended its host, beside others that are as slow', async () => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
     const slow = play.step(1, 1, 'slow');
     expect(await play.step(2, 1, 'late-exit')).toMatchObject({ type: 'failed', failure: { cause: 'exited' } });
-    expect(said(await slow)).toBe('sum 0 slowly');
+    expect(observationOf(await slow)).toBe('sum 0 slowly');
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { exited: 1 } });
     expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1 }]); // at once, not by trial
   });
@@ -267,33 +264,33 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
   ])('finds who blocks its hosts with what it left behind: %s', async (action) => {
     const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
-    expect(said(await play.step(1, 1, '+1'))).toBe('task 1: sum 1');
+    expect(observationOf(await play.step(1, 1, '+1'))).toBe('task 1: sum 1');
     const slow = play.step(3, 1, 'slow'); // begun before it is blocked, and late for that
-    expect(said(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is blocked
+    expect(observationOf(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is blocked
     const failed = play.next(2);
     let over = false;
     void failed.then(() => {
       over = true;
     });
     let turns = 1; // the others go on, before it is blocked and after
-    for (; !over; turns++) expect(said(await play.step(1, turns + 1, '+1'))).toBe(`task 1: sum ${turns + 1}`);
+    for (; !over; turns++) expect(observationOf(await play.step(1, turns + 1, '+1'))).toBe(`task 1: sum ${turns + 1}`);
     expect(await failed).toMatchObject({ type: 'failed', episode: 2, failure: { cause: 'timeout' } });
-    expect(said(await slow)).toBe('sum 0 slowly');
+    expect(observationOf(await slow)).toBe('sum 0 slowly');
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { timeout: 1 } });
   });
 
   it.each(['microtask', 'slow-microtask'])(
-    'finds who ends its hosts in nobody’s name, by bringing episodes back one at a time: %s',
+    'finds the episode that ends its hosts outside any call, by restoring episodes one at a time: %s',
     async (action) => {
       const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
       for (const episode of [1, 2, 3, 4]) await play.open(episode);
       await play.step(1, 1, '+1');
-      expect(said(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is gone
+      expect(observationOf(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is gone
       const failed = (await play.next(2)) as Failed; // its replay ended the next host
       expect(failed.failure).toMatchObject({ cause: 'threw', message: 'thrown from a microtask' });
-      expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 2');
-      expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
-      expect(said(await play.step(4, 1, '+1'))).toBe('task 4: sum 1');
+      expect(observationOf(await play.step(1, 2, '+1'))).toBe('task 1: sum 2');
+      expect(observationOf(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+      expect(observationOf(await play.step(4, 1, '+1'))).toBe('task 4: sum 1');
       expect(play.pool.stats()).toMatchObject({ open: 3, failed: { threw: 1 } });
       expect(play.pool.stats().hosts).toMatchObject([{ replaced: 2, up: true }]);
     },
@@ -316,7 +313,8 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     const play = await player({ isolation, threads: 2 });
     await Promise.all([play.open(1), play.open(2)]);
     const spinning = play.step(1, 1, 'spin');
-    for (let turn = 1; turn <= 20; turn++) expect(said(await play.step(2, turn, '+1'))).toBe(`task 2: sum ${turn}`);
+    for (let turn = 1; turn <= 20; turn++)
+      expect(observationOf(await play.step(2, turn, '+1'))).toBe(`task 2: sum ${turn}`);
     expect(await spinning).toMatchObject({ type: 'failed' });
     expect(play.pool.stats()).toMatchObject({ restored: 0 });
   });
@@ -330,18 +328,18 @@ it.skipIf(process.platform !== 'linux')(
     await play.step(2, 1, '+1');
     const failed = await play.step(1, 1, 'buffers');
     expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause: 'out-of-memory' } });
-    expect(said(await play.step(2, 2, '+1'))).toBe('task 2: sum 2');
+    expect(observationOf(await play.step(2, 2, '+1'))).toBe('task 2: sum 2');
   },
   20_000,
 );
 
 describe('an env that writes to the channel of its process', () => {
   const isolation = 'process';
-  it('is not heard where that is no message', async () => {
+  it('is ignored where that is no message', async () => {
     const play = await player({ isolation });
     await play.open(1);
-    expect(said(await play.step(1, 1, 'send-null'))).toBe('sent');
-    expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 1');
+    expect(observationOf(await play.step(1, 1, 'send-null'))).toBe('sent');
+    expect(observationOf(await play.step(1, 2, '+1'))).toBe('task 1: sum 1');
   });
 
   it.each([
@@ -357,8 +355,8 @@ describe('an env that writes to the channel of its process', () => {
     const failed = (await play.step(1, 1, action)) as Failed;
     expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause } });
     expect(failed.failure.message).toContain(message);
-    expect(said(await honest)).toBe('sum 0 slowly');
-    expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(observationOf(await honest)).toBe('sum 0 slowly');
+    expect(observationOf(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { [cause]: 1 } });
   });
 });
@@ -366,7 +364,7 @@ describe('an env that writes to the channel of its process', () => {
 it.each(['process', 'thread', 'inline'] as const)('an env whose close never ends is left (%s)', async (isolation) => {
   const play = await player({ isolation });
   await play.open(1);
-  expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
+  expect(observationOf(await play.step(1, 1, 'stay'))).toBe('stays');
   await play.pool.close();
 });
 

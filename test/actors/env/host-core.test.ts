@@ -4,12 +4,15 @@ import { HostCore } from '../../../actors/env/host-core.ts';
 import type { EnvEvent } from '../../../actors/env/protocol.ts';
 import type { Env } from '../../../src/core/env.ts';
 
-/** Plays one episode of a world whose every part says who was shown when it ran. @param slow answers by promises */
+/**
+ * Plays one episode of a world whose every part records which episode was shown when it ran. @param slow answers by
+ * promises
+ */
 async function piecesOf(slow: boolean, replay: readonly string[] = []) {
   let shown = -1;
   let tracked = -1;
   const ran: Record<string, readonly [shown: number, tracked: number]> = {};
-  /** An object whose properties say that they are read, and whether it is a promise. */
+  /** Object that records reads of its properties, `then` included. */
   const watched = (what: string, of: object): never =>
     new Proxy(of, {
       get(target, key) {

@@ -7,7 +7,7 @@ import { type Env, mid } from '../../../src/core/env.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 200;
 
-/** Adds numbers; slow sessions answer when the scheduler says. `x` throws, `n` pays NaN. */
+/** Adds numbers; slow sessions answer when the scheduler decides. `x` throws, `n` pays NaN. */
 function addingEnv(s: fc.Scheduler): Env {
   return {
     id: 'adding',
@@ -38,13 +38,13 @@ function addingEnv(s: fc.Scheduler): Env {
 
 type Sabotage = (events: EnvEvent[]) => EnvEvent[];
 
-/** Plays every script until nothing moves any more. @returns what each episode heard */
+/** Plays every script until nothing moves any more. @returns what each episode observed */
 async function play(
   s: fc.Scheduler,
   scripts: readonly (readonly string[])[],
   sabotage: Sabotage = (events) => events,
 ): Promise<string[][]> {
-  const heard: string[][] = scripts.map(() => []);
+  const observed: string[][] = scripts.map(() => []);
   const next = (episode: number, turn: number) => {
     const action = scripts[episode]![turn];
     core.handle([
@@ -58,9 +58,9 @@ async function play(
     now: () => 0,
     emit(events) {
       for (const event of sabotage(events)) {
-        if (event.type === 'failed') heard[event.episode]!.push(event.failure.cause);
+        if (event.type === 'failed') observed[event.episode]!.push(event.failure.cause);
         else {
-          heard[event.episode]!.push(`${event.turn}: ${event.step.observation}`);
+          observed[event.episode]!.push(`${event.turn}: ${event.step.observation}`);
           queueMicrotask(() => next(event.episode, event.turn));
         }
       }
@@ -75,10 +75,10 @@ async function play(
     quiet = -1;
     await s.waitOne();
   }
-  return heard;
+  return observed;
 }
 
-/** The observations that an episode must hear. */
+/** The observations that an episode must get. */
 function model(script: readonly string[]): string[] {
   const out = ['0: sum 0'];
   let sum = 0;

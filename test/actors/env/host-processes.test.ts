@@ -27,7 +27,7 @@ async function played(isolation: 'thread' | 'process', actions: readonly string[
     ...options,
   });
   try {
-    const said: string[] = [];
+    const observations: string[] = [];
     for (const [turn, action] of [undefined, ...actions].entries()) {
       const next = new Promise<EnvEvent>((resolve) => {
         const subscription = pool.observations$.subscribe((event) => {
@@ -38,9 +38,9 @@ async function played(isolation: 'thread' | 'process', actions: readonly string[
       if (action === undefined)
         pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
       else pool.send({ type: 'step', episode: 0, turn, action });
-      said.push(((await next) as Observed).step.observation);
+      observations.push(((await next) as Observed).step.observation);
     }
-    return said.slice(1);
+    return observations.slice(1);
   } finally {
     await pool.close();
   }
@@ -124,17 +124,17 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
   it('end with a thread that was ended while the run goes on', async () => {
     const hosts = new HostThreads(1, {}, hostEnvironment(process.env));
     try {
-      let heard: (event: EnvEvent) => void = () => {};
-      const listener = { events: ([event]: readonly EnvEvent[]) => heard(event!), onDied() {} };
+      let receive: (event: EnvEvent) => void = () => {};
+      const listener = { events: ([event]: readonly EnvEvent[]) => receive(event!), onDied() {} };
       const host = await hosts.start({ envs: [curious], listActions: false, where: '/host' }, listener, 30_000);
       const ask = (command: EnvCommand) =>
         new Promise<EnvEvent>((resolve) => {
-          heard = resolve;
+          receive = resolve;
           host.send([command]);
         });
       await ask({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
-      const said = (await ask({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' })) as Observed;
-      const pid = Number(said.step.observation);
+      const answer = (await ask({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' })) as Observed;
+      const pid = Number(answer.step.observation);
       expect(lives(pid)).toBe(true);
       host.kill();
       expect(await survivors([pid])).toEqual([]);
@@ -152,7 +152,7 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
     }
   });
 
-  it('end with a run that exits without a word, of threads too', () => {
+  it('end with a run that exits abruptly, of threads too', () => {
     const script = join(folder, 'exits.mjs');
     const pool = workerUrl(new URL('../../../actors/env/env-pool.ts', import.meta.url)).href;
     const url = workerUrl(curious.url).href;
@@ -175,7 +175,7 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
   });
 
   it('end, host and all, when the whole run is killed while a world spins', async () => {
-    const told = join(folder, 'pids');
+    const pidFile = join(folder, 'pids');
     const script = join(folder, 'run.mjs');
     const pool = workerUrl(new URL('../../../actors/env/env-pool.ts', import.meta.url)).href;
     const url = workerUrl(curious.url).href;
@@ -190,15 +190,15 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
        let turn = 0;
        pool.observations$.subscribe(({ step }) => {
          if (turn > 0) pids.push(Number(step.observation));
-         if (turn === 3) writeFileSync(${JSON.stringify(told)}, JSON.stringify(pids));
+         if (turn === 3) writeFileSync(${JSON.stringify(pidFile)}, JSON.stringify(pids));
          pool.send({ type: 'step', episode: 0, turn: turn + 1, action: actions[turn++] });
        });
        pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
     );
     const child = spawn(process.execPath, [script], { stdio: 'inherit' });
-    for (let i = 0; i < 400 && !existsSync(told); i++) await sleep(50);
+    for (let i = 0; i < 400 && !existsSync(pidFile); i++) await sleep(50);
     await sleep(200); // the spin has begun
-    const pids = JSON.parse(readFileSync(told, 'utf8')) as number[];
+    const pids = JSON.parse(readFileSync(pidFile, 'utf8')) as number[];
     expect(pids).toHaveLength(3);
     expect(pids.every(lives)).toBe(true);
     child.kill('SIGKILL');

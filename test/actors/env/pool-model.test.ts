@@ -1,6 +1,6 @@
 /**
  * The pool against a model of its episodes, over hosts that answer in every order and die at any moment. Whatever
- * happens around it, an episode hears its own answers, in order, once; only the one whose action killed a host fails.
+ * happens around it, an episode gets its own answers, in order, once; only the one whose action killed a host fails.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -15,14 +15,16 @@ const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 200;
 const HOSTS = 2;
 const NONE = new Int32Array(0);
 
-/** Faults of a pool or host: changes what a host is told, what it tells, or whom its beacon shows. */
+/** Faults of a pool or host: changes what a host receives, what it sends, or which episode its beacon shows. */
 interface Sabotage {
-  readonly told?: (commands: readonly EnvCommand[]) => readonly EnvCommand[];
-  readonly tells?: (events: readonly EnvEvent[]) => readonly EnvEvent[];
+  readonly commands?: (commands: readonly EnvCommand[]) => readonly EnvCommand[];
+  readonly events?: (events: readonly EnvEvent[]) => readonly EnvEvent[];
   readonly shows?: (reading: BeaconReading) => BeaconReading;
 }
 
-/** Adds numbers. `x` breaks the episode, `die` the host. Batches arrive and leave in order, when the scheduler says. */
+/**
+ * Adds numbers. `x` breaks the episode, `die` the host. Batches arrive and leave in order, when the scheduler decides.
+ */
 class AddingHost implements Host {
   readonly facts = [];
   readonly #s: fc.Scheduler;
@@ -40,8 +42,8 @@ class AddingHost implements Host {
   }
 
   send(commands: readonly EnvCommand[]): void {
-    const told = this.#sabotage.told?.(commands) ?? commands;
-    this.#soon(() => this.#handle(told));
+    const received = this.#sabotage.commands?.(commands) ?? commands;
+    this.#soon(() => this.#handle(received));
   }
 
   beacon(): BeaconReading {
@@ -78,7 +80,7 @@ class AddingHost implements Host {
       } else if (command.action === 'die') {
         this.#reading = { ...this.#reading, current: episode };
         // Every other batch got out before the end.
-        if (this.#reading.began % 2 === 0) this.#tell(events);
+        if (this.#reading.began % 2 === 0) this.#emit(events);
         this.#soon(() => this.#listener.onDied('exited', 'the host ended'));
         return;
       } else if (command.action === 'x') {
@@ -92,13 +94,13 @@ class AddingHost implements Host {
         events.push(observed(episode, state, false));
       }
     }
-    this.#tell(events);
+    this.#emit(events);
   }
 
-  #tell(events: readonly EnvEvent[]): void {
+  #emit(events: readonly EnvEvent[]): void {
     if (events.length === 0) return;
-    const told = this.#sabotage.tells?.(events) ?? events;
-    if (told.length > 0) this.#soon(() => this.#listener.events(told));
+    const sent = this.#sabotage.events?.(events) ?? events;
+    if (sent.length > 0) this.#soon(() => this.#listener.events(sent));
   }
 }
 
@@ -109,13 +111,13 @@ function observed(episode: number, { sum, turn }: { sum: number; turn: number },
 }
 
 interface Played {
-  readonly heard: string[][];
+  readonly received: string[][];
   readonly pool: EnvPool;
 }
 
 /** Plays every script until nothing moves any more. */
 async function play(s: fc.Scheduler, scripts: readonly (readonly string[])[], sabotage: Sabotage): Promise<Played> {
-  const heard: string[][] = scripts.map(() => []);
+  const received: string[][] = scripts.map(() => []);
   const hosts: HostFactory = {
     async start(_, listener) {
       if (pool) await s.schedule(Promise.resolve());
@@ -132,23 +134,23 @@ async function play(s: fc.Scheduler, scripts: readonly (readonly string[])[], sa
     stepDeadlineMs: 1000,
     openDeadlineMs: 1000,
     maxRestarts: Number.POSITIVE_INFINITY,
-    clock: new SimulatedClock(), // which nobody moves: deadlines are not what this is about
+    clock: new SimulatedClock(), // never moved: this test is not about deadlines
   });
   const { observations$ } = pool;
-  const tell = (command: EnvCommand) => pool.send(command);
+  const send = (command: EnvCommand) => pool.send(command);
   observations$.subscribe((event) => {
     const { episode } = event;
     if (event.type === 'failed') {
-      heard[episode]!.push(event.failure.cause);
+      received[episode]!.push(event.failure.cause);
       return;
     }
     const { turn, step } = event;
-    heard[episode]!.push(`${turn}: ${step.observation}`);
+    received[episode]!.push(`${turn}: ${step.observation}`);
     const action = scripts[episode]![turn];
-    tell(action === undefined ? { type: 'close', episode } : { type: 'step', episode, turn: turn + 1, action });
+    send(action === undefined ? { type: 'close', episode } : { type: 'step', episode, turn: turn + 1, action });
   });
   for (const episode of scripts.keys()) {
-    tell({ type: 'open', episode, attempt: 1, task: { env: 'adding', index: 0, seed: episode } });
+    send({ type: 'open', episode, attempt: 1, task: { env: 'adding', index: 0, seed: episode } });
   }
   for (let quiet = 0; quiet < 3; quiet++) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -156,10 +158,10 @@ async function play(s: fc.Scheduler, scripts: readonly (readonly string[])[], sa
     quiet = -1;
     await s.waitOne();
   }
-  return { heard, pool };
+  return { received, pool };
 }
 
-/** The observations that an episode must hear. */
+/** The observations that an episode must get. */
 function model(script: readonly string[]): string[] {
   const out = ['0: sum 0'];
   let sum = 0;
@@ -177,8 +179,8 @@ const scripts = fc.array(script, { minLength: 1, maxLength: 6 });
 const hold = (numRuns: number, sabotage: () => Sabotage = () => ({})) =>
   fc.check(
     fc.asyncProperty(fc.scheduler(), scripts, async (s, all) => {
-      const { heard, pool } = await play(s, all, sabotage());
-      expect(heard).toEqual(all.map(model));
+      const { received, pool } = await play(s, all, sabotage());
+      expect(received).toEqual(all.map(model));
       const deaths = all.filter((one) => model(one).at(-1) === 'exited').length;
       const { open, hosts } = pool.stats();
       expect(open).toBe(0);
@@ -195,7 +197,7 @@ function everyThird<T>(change: (batch: readonly T[]) => readonly T[]): (batch: r
 }
 
 describe('a pool of hosts that die', () => {
-  it('gives each episode its own answers, in order, once; nobody else notices who killed a host', async () => {
+  it('gives each episode its own answers, in order, once; no other episode notices who killed a host', async () => {
     const { failed, counterexample, error } = (await hold(runs)) as {
       failed: boolean;
       counterexample: unknown;
@@ -205,13 +207,13 @@ describe('a pool of hosts that die', () => {
   }, 120_000);
 
   it.each<[string, () => Sabotage]>([
-    ['a command lost', () => ({ told: everyThird((commands) => commands.slice(1)) })],
-    ['an action taken twice', () => ({ told: everyThird((commands) => [...commands, commands[0]!]) })],
-    ['answers lost', () => ({ tells: everyThird<EnvEvent>(() => []) })],
-    ['an answer twice', () => ({ tells: everyThird((events) => [...events, events[0]!]) })],
+    ['a command lost', () => ({ commands: everyThird((commands) => commands.slice(1)) })],
+    ['an action taken twice', () => ({ commands: everyThird((commands) => [...commands, commands[0]!]) })],
+    ['answers lost', () => ({ events: everyThird<EnvEvent>(() => []) })],
+    ['an answer twice', () => ({ events: everyThird((events) => [...events, events[0]!]) })],
     [
       'the answer of another episode',
-      () => ({ tells: everyThird((events) => events.map((event) => ({ ...event, episode: 0 }))) }),
+      () => ({ events: everyThird((events) => events.map((event) => ({ ...event, episode: 0 }))) }),
     ],
     ['the wrong episode blamed', () => ({ shows: ({ began, calls }) => ({ current: 0, began, calls }) })],
   ])('is found out with %s', async (_, sabotage) => {
@@ -220,7 +222,7 @@ describe('a pool of hosts that die', () => {
 });
 
 describe('a host that answers for the wrong episode', () => {
-  it('is ended; the answer reaches nobody, and the episodes are played on elsewhere', async () => {
+  it('is ended; the answer reaches no episode, and both are played on elsewhere', async () => {
     let first = true;
     const swapped = (events: readonly EnvEvent[]) => {
       const wrong = first && events.some((event) => event.type === 'observed' && event.turn > 0);
@@ -229,11 +231,11 @@ describe('a host that answers for the wrong episode', () => {
       return events.map((event) => ({ ...event, episode: 1 - event.episode }));
     };
     const s = fc.schedulerFor(Array.from({ length: 200 }, (_, i) => i + 1));
-    const { heard, pool } = await play(s, [['1', '1'], ['2']], { tells: swapped });
-    const failed = heard.flat().filter((line) => !/^\d/.test(line));
+    const { received, pool } = await play(s, [['1', '1'], ['2']], { events: swapped });
+    const failed = received.flat().filter((line) => !/^\d/.test(line));
     expect(failed.length).toBeLessThanOrEqual(2);
     for (const line of failed) expect(line).toBe('protocol');
-    for (const [episode, lines] of heard.entries()) {
+    for (const [episode, lines] of received.entries()) {
       expect(model([['1', '1'], ['2']][episode]!)).toEqual(
         expect.arrayContaining(lines.filter((line) => /^\d/.test(line))),
       );

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { ownThreadId, ProcessorWait, readThread, type ThreadReading } from '../../../actors/env/processor-wait.ts';
 
-/** A wait whose readings are told: [ran, waited (both ms), ready], each a look 100 ms after the last. */
+/** Waits for a processor by given readings: [ran, waited (both ms), ready], each a look 100 ms after the last. */
 function looks(readings: readonly (readonly [number, number, boolean] | undefined)[]): number[] {
   let reading: ThreadReading | undefined;
   const wait = new ProcessorWait(() => reading);

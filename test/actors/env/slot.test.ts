@@ -80,12 +80,12 @@ describe('suspects for the end of a host', () => {
     expect(names(shown(1).culprits)).toEqual([1]);
   });
 
-  it('are none where nobody’s code was shown: a guess would blame an innocent', () => {
+  it('are none where no episode’s code was shown: a guess would blame an innocent', () => {
     expect(shown(-1)).toEqual({ culprits: [], shown: false });
     expect(suspects(undefined, episodes)).toEqual({ culprits: [], shown: false });
   });
 
-  it('are none where the code of an episode ran that is over: nobody else is to be suspected', () => {
+  it('are none where the code of an episode ran that is over: no other is suspected', () => {
     expect(shown(7)).toEqual({ culprits: [], shown: true });
   });
 });
@@ -195,7 +195,7 @@ describe('a host that holds too much memory', () => {
     expect(names(host.look(1)!.culprits)).toEqual([1]);
   });
 
-  it.each([-1, 2])('is blamed on nobody where another one may have taken it: %s is shown', (current) => {
+  it.each([-1, 2])('is blamed on no episode where another one may have taken it: %s is shown', (current) => {
     const host = new Watched();
     expect(host.look(-1)).toBeUndefined();
     host.overweightBytes = 1;
@@ -223,7 +223,7 @@ describe('a command on trial', () => {
   });
 
   it.each([
-    ['says nothing', () => new Promise<void>(() => {})],
+    ['does not answer', () => new Promise<void>(() => {})],
     ['is gone', () => Promise.reject(new Error('gone'))],
   ])('stays on trial while its host %s, so that no other is blamed for it', async (_, settled) => {
     expect(await onTrial(settled)).toBe(0);

@@ -1,4 +1,7 @@
-/** The policy behind `serve-policy`: admission by bytes, so that its mailboxes hold no more, whoever asks and leaves. */
+/**
+ * The policy behind `serve-policy`: admission by bytes, so that its mailboxes hold no more, even where clients ask and
+ * leave.
+ */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServedPolicy, servePolicyActors } from '../../../actors/inference/served-policy.ts';
 import { view } from '../../../envs/textcraft/view.ts';
@@ -52,18 +55,18 @@ const turn: DecisionRequest = {
   actions,
   temperature: 1,
 };
-const nobodyLeaves = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 /** Asks `count` times at once. @returns what came of each */
-async function ask(policy: ServedPolicy, count: number, gone = nobodyLeaves): Promise<string[]> {
-  const asked = Array.from({ length: count }, () =>
+async function ask(policy: ServedPolicy, count: number, gone = neverAborted): Promise<string[]> {
+  const answers = Array.from({ length: count }, () =>
     policy.decide(turn, gone).then(
       ({ action }) => (actions.includes(action) ? 'decided' : action),
       ({ code }) => String(code),
     ),
   );
   expect(policy.waitingBytes).toBeLessThanOrEqual(64 * KIB);
-  return Promise.all(asked);
+  return Promise.all(answers);
 }
 
 const count = (what: readonly string[], which: string) => what.filter((one) => one === which).length;
@@ -98,7 +101,7 @@ describe('a served policy', () => {
 
   it('takes one turn of any size while it has none', async () => {
     const policy = await served(KIB);
-    const both = await Promise.allSettled([policy.decide(turn, nobodyLeaves), policy.decide(turn, nobodyLeaves)]);
+    const both = await Promise.allSettled([policy.decide(turn, neverAborted), policy.decide(turn, neverAborted)]);
     expect(both).toMatchObject([
       { status: 'fulfilled' },
       { status: 'rejected', reason: { message: expect.stringMatching(/^1 turns of \d KiB wait .* ask again later$/) } },

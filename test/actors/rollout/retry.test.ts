@@ -16,7 +16,7 @@ describe('a failed episode', () => {
     expect([1, 2, 3].map((attempt) => nextAttempt(failure('lost'), attempt, 1, task, limits))).toEqual([1, 2, 3]);
   });
 
-  it('ends the run where too many fail in a row, and says who is to blame', () => {
+  it('ends the run where too many fail in a row, and names what is broken', () => {
     const at = (cause: Failure['cause'], inARow: number) => () => nextAttempt(failure(cause), 1, inARow, task, limits);
     expect(at('threw', 9)()).toBe(2);
     expect(at('threw', 10)).toThrow(

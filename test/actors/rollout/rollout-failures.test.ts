@@ -81,7 +81,7 @@ describe('episodes that fail', () => {
 });
 
 describe('rollouts in a thread of their own', () => {
-  it('play the same groups: all they are made from and all they tell is plain data', async () => {
+  it('play the same groups: all they are made from and all they send is plain data', async () => {
     const bench = await make({ updates: 12, placement: 'thread', chaos: 'throw=0.05,nan=0.03' });
     const { why, status } = await bench.train();
     expect(why).toBe('updates');
@@ -120,7 +120,7 @@ describe('a policy that crashes', () => {
 });
 
 describe('a policy that crashes while episodes are in the middle of a step', () => {
-  it('is told their history when their envs have answered', async () => {
+  it('gets their history when their envs have answered', async () => {
     const bench = await make({ updates: 12, chaos: 'slow=1', pool: { stepDeadlineMs: 200 } });
     const training = bench.train();
     let isOver = false;

@@ -125,7 +125,7 @@ describe('a checkpoint', () => {
     expect(() => groups.snapshot([running(2)])).toThrow('the rollouts do not have group 1');
   });
 
-  it('leaves out groups that the rollouts still have and nobody wants', () => {
+  it('leaves out groups that the rollouts still have but that were not launched', () => {
     const { groups } = launched(ticket(1));
     expect(groups.snapshot([running(1), running(7)]).running).toHaveLength(1);
   });

@@ -36,13 +36,13 @@ interface Playing {
 /** Most training groups under way at once. */
 const SLOTS = 3;
 
-type Told =
+type ToRollouts =
   | { readonly type: 'play'; readonly group: number; readonly evaluation: boolean }
   | { readonly type: 'restore'; readonly groups: readonly number[] }
   | { readonly type: 'pause'; readonly ended: boolean }
   | { readonly type: 'resume' }
   | { readonly type: 'capture'; readonly id: number; readonly atRest: boolean };
-type Heard =
+type ToScheduler =
   | { readonly type: 'played'; readonly group: number; readonly evaluation: boolean }
   | { readonly type: 'captured'; readonly id: number; readonly running: readonly number[] };
 type ToLearner =
@@ -77,7 +77,7 @@ class Process {
   /** Everything is at rest, from the state that a barrier's checkpoint keeps to the clearing of the policy's cache. */
   #still = false;
   #trained = 0; // answers to `train`
-  #asked = false;
+  #requested = false;
   // The rollouts.
   readonly #playing = new Map<number, Playing>();
   #paused = false;
@@ -89,8 +89,8 @@ class Process {
   #saving: number | undefined;
   #asks = 0;
   // Messages under way, in the order sent by each sender.
-  readonly toRollouts: Told[] = [];
-  readonly toScheduler: Heard[] = [];
+  readonly toRollouts: ToRollouts[] = [];
+  readonly toScheduler: ToScheduler[] = [];
   readonly toLearner: ToLearner[] = [];
   readonly fromLearner: FromLearner[] = [];
   /** The last checkpoint written. */
@@ -108,7 +108,7 @@ class Process {
   // --- commands ---
 
   train(done: boolean): void {
-    this.#asked = true;
+    this.#requested = true;
     this.#on({ type: 'train', checkpoint: this.#checkpoint !== undefined, done });
   }
 
@@ -142,12 +142,12 @@ class Process {
   // --- one message arrives ---
 
   rolloutsHear(): void {
-    const told = this.toRollouts.shift();
-    if (!told) return;
-    switch (told.type) {
+    const command = this.toRollouts.shift();
+    if (!command) return;
+    switch (command.type) {
       case 'play':
-        need(!this.#paused || told.evaluation, 'a training group was started in a pause');
-        this.#playing.set(told.group, { evaluation: told.evaluation, moving: true });
+        need(!this.#paused || command.evaluation, 'a training group was started in a pause');
+        this.#playing.set(command.group, { evaluation: command.evaluation, moving: true });
         break;
       case 'restore':
         need(
@@ -155,11 +155,11 @@ class Process {
           'restored over others',
         );
         this.#paused = true;
-        for (const group of told.groups) this.#playing.set(group, { evaluation: false, moving: true });
+        for (const group of command.groups) this.#playing.set(group, { evaluation: false, moving: true });
         break;
       case 'pause':
         this.#paused = true;
-        if (told.ended && !this.#barrier) this.#frozen = true;
+        if (command.ended && !this.#barrier) this.#frozen = true;
         break;
       case 'resume':
         need(!this.#moves(), 'resumed while episodes moved');
@@ -167,7 +167,7 @@ class Process {
         for (const one of this.#playing.values()) one.moving = true;
         break;
       case 'capture':
-        this.#capture = told;
+        this.#capture = command;
     }
     this.#report();
   }
@@ -186,34 +186,34 @@ class Process {
   }
 
   schedulerHearsRollouts(): void {
-    const heard = this.toScheduler.shift();
-    if (!heard) return;
-    if (heard.type === 'captured') {
-      if (heard.id !== this.#captures) return; // of a checkpoint that was given up
-      this.#captured = heard.running;
+    const event = this.toScheduler.shift();
+    if (!event) return;
+    if (event.type === 'captured') {
+      if (event.id !== this.#captures) return; // of a checkpoint that was given up
+      this.#captured = event.running;
       this.#on({ type: 'captured', evaluating: this.#evaluating() });
       return;
     }
-    need(this.#outstanding.delete(heard.group), `group ${heard.group} ended twice`);
-    if (!heard.evaluation) {
-      this.#delivered.push(heard.group);
-      if (handsOver(this.phase)) this.#handOver([heard.group]);
+    need(this.#outstanding.delete(event.group), `group ${event.group} ended twice`);
+    if (!event.evaluation) {
+      this.#delivered.push(event.group);
+      if (handsOver(this.phase)) this.#handOver([event.group]);
     }
     this.#launch();
   }
 
   schedulerHearsLearner(): void {
-    const heard = this.fromLearner.shift();
-    if (!heard) return;
-    if (heard.type === 'snapshot') {
-      this.#ask = heard.ask;
+    const event = this.fromLearner.shift();
+    if (!event) return;
+    if (event.type === 'snapshot') {
+      this.#ask = event.ask;
       this.#on({ type: 'snapshot', checkpoint: this.#checkpoint !== undefined });
-    } else if (heard.type === 'saved') {
+    } else if (event.type === 'saved') {
       if (this.#barrier) this.#barriers++;
       this.#on({ type: 'saved' });
     } else {
-      const at = this.#delivered.indexOf(heard.group);
-      need(at >= 0, `group ${heard.group} was consumed, but is not with the learner`);
+      const at = this.#delivered.indexOf(event.group);
+      need(at >= 0, `group ${event.group} was consumed, but is not with the learner`);
       this.#delivered.splice(at, 1);
       this.#launch();
     }
@@ -221,16 +221,16 @@ class Process {
 
   learnerHears(): void {
     if (this.#saving !== undefined) return; // it waits for its answer
-    const told = this.toLearner.shift();
-    if (!told) return;
-    if (told.type === 'save') {
+    const command = this.toLearner.shift();
+    if (!command) return;
+    if (command.type === 'save') {
       this.#saving = ++this.#asks;
       this.fromLearner.push({ type: 'snapshot', ask: this.#saving });
       return;
     }
-    if (told.barrier < this.#learnerBarriers) return;
-    need(!this.#waiting.includes(told.group), `group ${told.group} was handed over twice`);
-    this.#waiting.push(told.group);
+    if (command.barrier < this.#learnerBarriers) return;
+    need(!this.#waiting.includes(command.group), `group ${command.group} was handed over twice`);
+    this.#waiting.push(command.group);
     if (this.#waiting.length < 2) return;
     for (const group of this.#waiting) {
       need(!this.consumed.has(group), `group ${group} was trained on twice`);
@@ -271,7 +271,7 @@ class Process {
     );
     need(!this.#timer || isQuiet(this.phase), 'a timer without a silence');
     need(
-      this.#trained === (this.#asked && this.phase.name === 'ended' ? 1 : 0),
+      this.#trained === (this.#requested && this.phase.name === 'ended' ? 1 : 0),
       `train was answered ${this.#trained} times`,
     );
     const lost = this.phase.name === 'running' ? this.#delivered.filter((group) => !this.#waiting.includes(group)) : [];
@@ -333,7 +333,7 @@ class Process {
         const training = [...this.#outstanding].filter(([, evaluation]) => !evaluation).map(([group]) => group);
         need(
           training.length === this.#captured.length && training.every((group) => this.#captured.includes(group)),
-          `the rollouts told of groups ${this.#captured}, outstanding are ${training}`,
+          `the rollouts reported groups ${this.#captured}, outstanding are ${training}`,
         );
         this.#still ||= this.phase.name === 'barrier';
         this.#answer({ running: training, delivered: [...this.#delivered], next: this.#nextGroup });
@@ -447,7 +447,7 @@ const history = fc.record({
   }) as fc.Arbitrary<readonly Op[]>,
 });
 
-/** Counts of each phase and effect that was met, against a test that says nothing. */
+/** Counts of each phase and effect that was met, against a vacuous test. */
 const met = new Map<string, number>();
 
 function live({ barrier, ops }: { readonly barrier: boolean; readonly ops: readonly Op[] }, next: Next): void {
@@ -551,7 +551,7 @@ describe('the phase of a run', () => {
 
   /** Each a way in which such a machine could be wrong, and what it does then. */
   const planted: Readonly<Record<string, Next>> = {
-    'groups that start while the rollouts tell their state': (phase, event, barrier) => {
+    'groups that start while the rollouts report their state': (phase, event, barrier) => {
       const after = nextPhase(phase, event, barrier);
       const early = event.type === 'snapshot' && after.phase.name === 'running' && after.phase.snapshot;
       return early ? { phase: { name: 'running', snapshot: false }, effects: [...after.effects, 'launch'] } : after;

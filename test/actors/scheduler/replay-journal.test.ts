@@ -49,7 +49,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const totals = { envSteps: 0, episodes: 0, runningEpisodes: 0, tokens: 0, calls: 0, decidedTurns: 0, time: NO_TIME };
 
-/** A run of the scheduler, and stand-ins that do as they are told. */
+/** A run of the scheduler, and stand-ins that do what messages order. */
 class Run {
   readonly outstanding = new Map<number, GroupTicket>();
   /** Groups that the learner was handed, in order, and how many of them updates have consumed. */
@@ -152,7 +152,7 @@ class Run {
     await Promise.all([rollouts, learner, recorder]);
     await this.#system.spawn('scheduler', schedulerActor(this.init));
     const first = await this.snapshot();
-    await this.#tell({ type: 'train', replyTo: { path: '/test', id: 1 } }); // it does not end here
+    await this.#send({ type: 'train', replyTo: { path: '/test', id: 1 } }); // it does not end here
     return first;
   }
 
@@ -167,11 +167,11 @@ class Run {
     if (one.type === 'disk') {
       this.full = one.full;
       await this.#system.run(new Promise<void>((resolve) => this.#system.clock.setTimer(1500, resolve)));
-    } else if (one.type === 'twice' && this.#played) await this.#tell(this.#played);
-    else if (one.type === 'fail' && ticket) await this.#tell({ ...none, failed: [{ group: ticket.group, failure }] });
+    } else if (one.type === 'twice' && this.#played) await this.#send(this.#played);
+    else if (one.type === 'fail' && ticket) await this.#send({ ...none, failed: [{ group: ticket.group, failure }] });
     else if (one.type === 'giveUp' && ticket && this.outstanding.size > 3 && this.#mayGiveUp(ticket)) {
       this.outstanding.delete(ticket.group);
-      await this.#tell({ ...none, gaveUp: [{ group: ticket.group, failure, attempts: 3 }] });
+      await this.#send({ ...none, gaveUp: [{ group: ticket.group, failure, attempts: 3 }] });
     } else if (one.type === 'finish' && ticket) {
       this.outstanding.delete(ticket.group);
       const trajectories = Array.from({ length: SIZE }, (_, member) => ({
@@ -181,7 +181,7 @@ class Run {
         success: member < one.success,
       }));
       this.#played = { ...none, groups: [{ group: ticket.group, trajectories, envSteps: 1 }] };
-      await this.#tell(this.#played);
+      await this.#send(this.#played);
     }
     await this.#update();
     return undefined;
@@ -228,7 +228,7 @@ class Run {
       skipped: 0,
     };
     const lag = { min: 0, mean: 0, max: 0 };
-    await this.#tell({
+    await this.#send({
       type: 'updated',
       report: { ...none, version, trained, lag, credit: [], busyMs: 0, idleMs: 0, digest: `w${version}` },
     });
@@ -238,7 +238,7 @@ class Run {
     return this.#system.resolve<SchedulerCommand>('/scheduler');
   }
 
-  async #tell(command: SchedulerCommand): Promise<void> {
+  async #send(command: SchedulerCommand): Promise<void> {
     await this.#scheduler().tell(command);
     // Time moves once everything is delivered, and less than until a disk that refuses is tried again.
     await this.#system.run(new Promise<void>((resolve) => this.#system.clock.setTimer(1, resolve)));

@@ -160,7 +160,7 @@ describe('onnxruntime-node with two threads', () => {
 });
 
 describe('openEngine', () => {
-  it('takes the best that is present for auto, and says why', async () => {
+  it('takes the best that is present for auto, and reports why', async () => {
     const engine = await openEngine({ name: 'auto', threads: 1 });
     expect(engine.name).toBe('onnxruntime-node');
     expect(engine.reason).toMatch(/fastest/);

@@ -7,7 +7,7 @@ for (const name of ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node', '@tens
   });
 }
 
-it('says what was looked for and how to install one of them', async () => {
+it('reports what was looked for and how to install one of them', async () => {
   await expect(openEngine({ name: 'tfjs' })).rejects.toMatchObject({
     code: 'MISSING_ENGINE',
     message: expect.stringMatching(

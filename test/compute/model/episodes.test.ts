@@ -58,7 +58,7 @@ describe.each([
         const [ours, others] = [groups[g]!, Rng.fromSeed(seed + 1)];
         const token = () => 4 + others.int(VOCABULARY - 4);
         const member = Math.min(k, ours.members.length - 1);
-        // Every other member of the group says something else, and every other group reads something else as well.
+        // Every other member of the group answers something else, and every other group reads something else as well.
         const changed = groups.map((group): TrainGroup => {
           const tokens = group === ours ? group.prompt.tokens : group.prompt.tokens.map(token);
           return {

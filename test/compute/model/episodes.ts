@@ -86,7 +86,7 @@ export interface BatchShape {
   readonly tokens: number;
 }
 
-/** A decision with what an estimator might say of it. */
+/** A decision with a possible estimate of it. */
 export interface Estimated extends TrainDecision {
   readonly estimate: { readonly advantage: number; readonly return: number; readonly weight: number };
   readonly trainsValue: boolean;

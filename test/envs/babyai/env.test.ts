@@ -45,7 +45,7 @@ const words = fc.oneof(
   ),
 );
 
-/** Plays, choosing a listed action where the script says a number, and the string itself otherwise. */
+/** Plays, choosing a listed action where the script has a number, and the string itself otherwise. */
 async function play(fidelity: string, index: number, script: readonly (number | string)[]): Promise<TimeStep[]> {
   const session = (await createEnv({ fidelity }).open({ env: 'babyai', index, seed: 0 })) as Session;
   const trace: TimeStep[] = [session.first];
@@ -165,7 +165,7 @@ describe('the corrected rules', () => {
     expect(new OriginalSession(n).step(action)).toMatchObject({ kind: 'mid', reward: 0 });
   });
 
-  it('tell success from reward: a late success still ends the episode, as a success', () => {
+  it('distinguish success from reward: a late success still ends the episode, as a success', () => {
     const corrected = new CorrectedSession(2);
     const original = new OriginalSession(2);
     for (const { text } of [corrected, original]) text.world.stepCount = 60;
@@ -285,7 +285,7 @@ describe('the corrected rules', () => {
       }
       expect(low.corrected).toBe(Math.max(0, low.original));
       expect(low.original < 0).toBe(stepCount === 400);
-      // The original says its last reward again, and adds it to the score.
+      // The original repeats its last reward, and adds it to the score.
       expect(original.step('jump')).toMatchObject({ reward: low.original });
       expect(original.text.payload.score).toBe(2 * low.original);
       expect(corrected.step('jump')).toMatchObject({ kind: 'terminated', reward: 0 });
@@ -294,32 +294,32 @@ describe('the corrected rules', () => {
 
   it('understand what the prompt taught: pick up, any case, blanks, a missing number', () => {
     const [n, action] = findTask([1, 2, 5], /^pickup \w+ box 1$/);
-    for (const said of [
+    for (const form of [
       action.replace('pickup', 'pick up'),
       action.toUpperCase(),
       ` ${action} .`.replace(' .', '.'),
       action.slice(0, -2),
     ]) {
       const session = new CorrectedSession(n);
-      session.step(said);
-      expect(session.text.world.carrying, said).toBeGreaterThan(0);
+      session.step(form);
+      expect(session.text.world.carrying, form).toBeGreaterThan(0);
     }
     expect(new OriginalSession(n).step(action.replace('pickup', 'pick up')).observation).toContain('not recognized');
   });
 
-  it('say why not', () => {
+  it('answer why an action fails', () => {
     const [n, action] = findTask([5], /^pickup \w+ ball 1$/);
     const session = new CorrectedSession(n);
-    const said = (text: string) => session.step(text).observation;
-    expect(said('drop')).toContain('not carrying anything');
-    expect(said('toggle')).toContain('nothing in front of you');
-    expect(said('go to purple locked door 9')).toContain('You cannot see purple locked door 9 from here.');
-    expect(said('jump')).toContain('The action is not recognized.');
-    expect(said('check available actions')).toContain('You can take the following actions: turn left, turn right');
-    said(action);
+    const answerTo = (text: string) => session.step(text).observation;
+    expect(answerTo('drop')).toContain('not carrying anything');
+    expect(answerTo('toggle')).toContain('nothing in front of you');
+    expect(answerTo('go to purple locked door 9')).toContain('You cannot see purple locked door 9 from here.');
+    expect(answerTo('jump')).toContain('The action is not recognized.');
+    expect(answerTo('check available actions')).toContain('You can take the following actions: turn left, turn right');
+    answerTo(action);
     expect(session.text.world.carrying).toBeGreaterThan(0);
     const other = /There is a (\w+ (?:ball|key|box)) 1/.exec(session.text.answer.observation)![1];
-    expect(said(`pickup ${other} 1`)).toContain('already carrying something');
+    expect(answerTo(`pickup ${other} 1`)).toContain('already carrying something');
   });
 });
 

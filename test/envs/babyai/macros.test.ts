@@ -29,7 +29,7 @@ import {
 import { expand, listCorrectedMacros, originalMacros } from '../../../envs/babyai/macro.ts';
 import { describes, listRemembered, thingsIn, track } from '../../../envs/babyai/memory.ts';
 import { nameOf, readScene } from '../../../envs/babyai/scene.ts';
-import { describe as say, text } from '../../../envs/babyai/text.ts';
+import { describe as describeScene, text } from '../../../envs/babyai/text.ts';
 import { Description, GoTo } from '../../../envs/babyai/verifier.ts';
 import { World } from '../../../envs/babyai/world.ts';
 
@@ -71,7 +71,7 @@ describe('a scene', () => {
     ]);
   });
 
-  it('tells the wall straight ahead and how far it is', () => {
+  it('finds the wall straight ahead and how far it is', () => {
     expect(look(room())).toMatchObject({ barrier: 2, barrierDistance: 5 });
     expect(look(room([red(BOX), 3, 2]))).toMatchObject({ barrier: BOX, barrierDistance: 3 });
   });
@@ -87,17 +87,17 @@ describe('a scene', () => {
 });
 
 describe('sentences', () => {
-  it('tell things, walls and the hand', () => {
+  it('name things, walls and the hand', () => {
     const world = room([red(BALL), 3, 3], [codeOf(KEY, BLUE), 5, 4]);
-    const told = say(look(world), world.codes[world.carrying]!);
-    expect(told).toBe(
+    const description = describeScene(look(world), world.codes[world.carrying]!);
+    expect(description).toBe(
       'In front of you in this room, you can see several objects: There is a red ball 1 right in front of you 2 steps away.  There is a blue key 1 1 steps in front of you and 2 steps to your right.  The room has walls around you. You are facing a wall 5 steps away. You are not carrying anything.',
     );
     world.carrying = world.addObject(codeOf(BOX, GREEN));
-    expect(say(look(world), world.codes[world.carrying]!)).toMatch(/You are carrying a green box\.$/);
+    expect(describeScene(look(world), world.codes[world.carrying]!)).toMatch(/You are carrying a green box\.$/);
   });
 
-  it('are read back as they were told', () => {
+  it('are read back as they were written', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(
@@ -111,7 +111,7 @@ describe('sentences', () => {
         ),
         (all) => {
           const scene = look(room(...all.map(({ x, y, color, type }): Thing => [codeOf(type, color), x, y])));
-          expect(thingsIn(say(scene, 1))).toEqual(
+          expect(thingsIn(describeScene(scene, 1))).toEqual(
             scene.things.map(({ name, number, front, right }) => ({ name, number, front, right })),
           );
         },
@@ -178,7 +178,7 @@ describe('macro actions', () => {
     expect(listed).toEqual(expect.arrayContaining(['go to red ball 1', 'go to red ball 2', 'pickup red ball 2']));
   });
 
-  it('of the original list checking, and say why not', () => {
+  it('of the original list checking, and give reasons for refusals', () => {
     const world = room([red(DOOR, LOCKED), 3, 0], [codeOf(BALL, BLUE), 3, 4]);
     const refusals = new Map<string, string>();
     const listed = originalMacros(look(world), world, refusals).map(({ action }) => action);
@@ -188,7 +188,7 @@ describe('macro actions', () => {
     expect(refusals.get('toggle and go through red locked door 1')).toBe(text.noKey('red locked door 1'));
   });
 
-  it('are played as low-level actions that do what they say', () => {
+  it('are played as low-level actions that do what they name', () => {
     const world = room([red(BALL), 5, 2]);
     const scene = look(world);
     const pickup = listCorrectedMacros(scene, world).find(({ action }) => action === 'pickup red ball 1')!;
@@ -253,8 +253,8 @@ describe('the grammar', () => {
     ['pickup', ''],
     ['dance', ''],
     ['', ''],
-  ])('%j is "%s"', (said, understood) => {
-    expect(print(parse(said))).toBe(understood);
+  ])('%j is "%s"', (input, understood) => {
+    expect(print(parse(input))).toBe(understood);
   });
 });
 

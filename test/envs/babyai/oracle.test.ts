@@ -115,7 +115,7 @@ describe('view and drawing', () => {
           const mentions = rendered.mentions(action);
           const name = /^(?:go to|pickup|go through|toggle and go through) (.*)$/.exec(action)?.[1];
           if (name) {
-            // The numbers are left out; which of two alike things is meant is told by where the action points.
+            // The numbers are left out; where the action points shows which of two alike things is meant.
             const [, words, number] = /^(.*) (\d+)$/.exec(name)!;
             expect(rendered.segments[mentions[0]!]).toMatch(
               new RegExp(`^ (open |closed |locked )?${words!.replace(/^(open|closed|locked) /, '')}`),

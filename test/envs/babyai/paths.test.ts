@@ -73,8 +73,8 @@ describe('the path search', () => {
         const targets = Array.from({ length: 16 }, (_, k) => thing(10 + (k >> 1), 20 + ((k * 5 + column) & 7)));
         for (const target of targets) {
           const [beside, on] = [oneByOne(place, start, target, false), oneByOne(place, start, target, true)];
-          for (const asked of [targets, [target]]) {
-            const paths = searchPaths(place, agent, true, asked);
+          for (const wanted of [targets, [target]]) {
+            const paths = searchPaths(place, agent, true, wanted);
             expect(paths.facing(target)).toEqual(beside);
             expect(paths.findPathOnto(target)).toEqual(on);
             expect([paths.reaches(target), paths.enters(target)]).toEqual([beside !== undefined, on !== undefined]);
@@ -85,7 +85,7 @@ describe('the path search', () => {
     );
   }, 120_000);
 
-  it('walks around shut doors when told to', () => {
+  it('walks around shut doors on request', () => {
     // A line of walls with one shut door in it.
     const walls = [0, 1, 2, 4, 5, 6, 7].map((row) => 3 * LOCAL + row);
     const place = scene(walls, [3 * LOCAL + 3], 8, 8);

@@ -16,7 +16,7 @@ const track = view.track!;
 const kind = (name: string) => name.replace(/ (open|closed|locked) door$/, ' door');
 
 describe('the memory of what was seen', () => {
-  it('says where things are for as long as turns and steps alone were taken', () => {
+  it('shows where things are for as long as turns and steps alone were taken', () => {
     let places = 0;
     fc.assert(
       fc.property(fc.constantFrom(...heldOutTasks), fc.array(fc.nat(100), { maxLength: 25 }), (index, choices) => {
@@ -48,21 +48,21 @@ describe('the memory of what was seen', () => {
   });
 
   it('stands in the text and in each candidate, and a new turn leaves the old state alone', () => {
-    const say = (things: string) =>
+    const observe = (things: string) =>
       `Your goal: go to the red ball\nIn front of you in this room, you can see several objects: ${things}The room has walls around you. You are not carrying anything.`;
     const first = {
       kind: 'first',
-      observation: say('There is a red ball 1 3 steps in front of you and 2 steps to your left.  '),
+      observation: observe('There is a red ball 1 3 steps in front of you and 2 steps to your left.  '),
     } as const;
     const before = track.begin(first);
-    const turn = { action: 'turn right', observation: say('') };
+    const turn = { action: 'turn right', observation: observe('') };
     const after = track.reduce(before, turn);
     const read = (memory: Memory) => view.render(first, [turn], memory).segments.join('');
     expect(read(after)).toBe('go to red ball | turn right see clear was red ball 2 behind left 3');
     expect(listRemembered(before)).toEqual([]);
     expect(view.candidate!('turn right', after)).toBe('turn right done 1');
     expect(view.candidate!('turn right', before)).toBe('turn right done 0');
-    const gone = track.reduce(after, { action: 'go to blue box 1', observation: say('') });
+    const gone = track.reduce(after, { action: 'go to blue box 1', observation: observe('') });
     expect(read(gone)).toMatch(/was red ball 2 ago$/);
   });
 });

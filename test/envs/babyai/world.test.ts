@@ -98,7 +98,7 @@ describe('the grid world', () => {
     expect(world.carrying).toBe(key);
   });
 
-  it('pays 1 − 0.9·steps/maxSteps on success and says when the step limit is reached', () => {
+  it('pays 1 − 0.9·steps/maxSteps on success and reports when the step limit is reached', () => {
     const world = room(new Pickup(ball(RED)), [codeOf(BALL, RED), 2, 2]);
     play(world, LEFT, RIGHT, PICKUP);
     expect([world.terminated, world.success, world.reward]).toEqual([true, true, 1 - 0.9 * (3 / 100)]);
@@ -166,7 +166,7 @@ describe('instructions', () => {
   const red = codeOf(BALL, RED);
   const blue = codeOf(BALL, BLUE);
 
-  it('say what they want', () => {
+  it('state their goal', () => {
     const world = room(
       new Before(new Pickup(ball(RED)), new And(new GoTo(ball(BLUE)), new Open(new Description(DOOR, null, 'left')))),
       [red, 2, 2],
@@ -266,7 +266,7 @@ describe('levels', () => {
     }
   });
 
-  it('come to an end where the original would draw for ever', () => {
+  it('end where the original would draw for ever', () => {
     expect(generate(35, 1741).mission).not.toBe('');
   });
 

@@ -1,10 +1,10 @@
-/** The actions of SciWorld one by one: what they say and do, why they refuse, and which take time. */
+/** The actions of SciWorld one by one: what they answer and do, why they refuse, and which take time. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ACTIONS } from '../../../envs/sciworld/actions.ts';
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import type { Simulator } from '../../../envs/sciworld/simulator.ts';
 import type { Thing } from '../../../envs/sciworld/thing.ts';
-import { house, say, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, thingIn } from '../../support/small-sciworld.ts';
 
 let simulator: Simulator;
 
@@ -87,9 +87,9 @@ describe('opening and closing', () => {
     ['open chair', 'The chair is already open.'],
     ['close soap', 'The soap is not closeable.'],
     ['open soap', 'The soap is not openable.'],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
   it('shuts away what a container holds', () => {
@@ -109,7 +109,7 @@ describe('going', () => {
     expect(simulator.look()).toMatch(/^This room is called the hallway\. /);
   });
 
-  it('through a door says where it leads', () => {
+  it('through a door shows where it leads', () => {
     at('kitchen');
     simulator.step('open door to outside');
     expect(simulator.step('go through door to outside')).toBe('You move through the door to the outside.');
@@ -120,9 +120,9 @@ describe('going', () => {
     ['go to sink', 'Its not clear how to go to/through a sink.'],
     ['go to kitchen', "It's not clear how to get there from here."],
     ['walk to banana', 'Its not clear how to go to/through a banana.'],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
   it.each(['go to', 'walk to', 'move to', 'go into', 'move into', 'go', 'go through', 'walk through'])(
@@ -142,7 +142,7 @@ describe('going', () => {
 });
 
 describe('looking', () => {
-  it('around tells the room, as nothing else does', () => {
+  it('around describes the room, as no other action does', () => {
     at('kitchen');
     expect(simulator.step('look around')).toBe(simulator.look().trim().replace(/ +/g, ' '));
     expect(simulator.step('look')).toContain('This room is called the kitchen.');
@@ -163,12 +163,12 @@ describe('looking', () => {
     ['look in fridge', /^The fridge isn't open, so you can't see inside\.$/],
     ['look in stopwatch', /^The stopwatch isn't open, so you can't see inside\.$/],
     ['look in soap', /^It's not clear how to look inside of that\.$/],
-  ])('%s', (text, said) => {
+  ])('%s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toMatch(said);
+    expect(simulator.step(text)).toMatch(answer);
   });
 
-  it('in a sink tells of its drain', () => {
+  it('in a sink shows its drain', () => {
     at('kitchen');
     expect(simulator.step('look in sink')).toBe(
       'Inside the sink is: \n\tnothing\n You also see: A drain, which is open.',
@@ -187,7 +187,7 @@ describe('switching', () => {
 
   it('on sets a stopwatch to 0', () => {
     at('kitchen');
-    say(simulator, 'activate stopwatch', 'wait', 'deactivate stopwatch');
+    act(simulator, 'activate stopwatch', 'wait', 'deactivate stopwatch');
     // A tick of its own start, eleven of waiting; the one that stops it does not count.
     expect(thingIn(simulator, 'stopwatch').count).toBe(12);
     simulator.step('activate stopwatch');
@@ -199,9 +199,9 @@ describe('switching', () => {
     ['activate chair', 'The chair is not something that can be activated.'],
     ['deactivate chair', 'The chair is not something that can be activated.'],
     ['activate fridge', 'The fridge is already activated.'],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
   it('is not possible for what is broken', () => {
@@ -219,7 +219,7 @@ describe('eating', () => {
     expect([orange.parent, orange.deleted]).toEqual([null, false]);
   });
 
-  it('refuses what is no food', () => {
+  it('refuses things that are no food', () => {
     expect(simulator.step('eat agent')).toBe('The agent is not edible.');
     expect(simulator.step('consume agent')).toBe('The agent is not edible.');
   });
@@ -246,25 +246,25 @@ describe('moving', () => {
     ['pick up sink', 'The sink is not moveable.'],
     ['pick up air', "You can't pick up a gas directly."],
     ['drop stove', 'The stove is not moveable.'],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
-  it('refuses a liquid and says how to go about it', () => {
+  it('refuses a liquid and answers how to move it', () => {
     at('bathroom');
     expect(simulator.step('pick up water')).toBe(
       "You can't pick up a liquid directly. Try pouring it from one container to another, or dunking empty containers into containers filled with the liquid.",
     );
   });
 
-  it('puts down even what is not held', () => {
+  it('puts down even things that are not held', () => {
     at('kitchen');
     simulator.step('move stopwatch to bowl');
     expect(simulator.step('put down stopwatch')).toBe('You move the stopwatch to the kitchen.');
   });
 
-  it('pulls connections apart and says so', () => {
+  it('pulls connections apart and reports it', () => {
     at('workshop');
     const [battery, bulb] = [thingIn(simulator, 'battery'), put('electric buzzer', 'workshop')];
     expect(simulator.step('connect battery anode to electric buzzer cathode')).toBe(
@@ -316,18 +316,18 @@ describe('pouring', () => {
     ['pour bowl into soap', "That can't be moved there, because it's not a container."],
     ['pour bowl into fridge', "That can't be moved there, because the fridge isn't open."],
     ['pour bowl into bowl', "You can't move something into itself."],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
   it.each([
     ['brick', "I'm not sure how to pour a solid."],
     ['air', "You can't pour a gas directly."],
-  ])('%s, loose in a vessel, is refused: %s', (id, said) => {
+  ])('%s, loose in a vessel, is refused: %s', (id, answer) => {
     at('hallway');
     put(id, put('jug', 'hallway'));
-    expect(simulator.step(`pour ${id} in jug into inventory`)).toBe(said);
+    expect(simulator.step(`pour ${id} in jug into inventory`)).toBe(answer);
   });
 });
 
@@ -336,11 +336,11 @@ describe('what is connected', () => {
     at('workshop');
     const pot = put('metal pot', 'workshop');
     put('water', pot);
-    say(simulator, 'connect battery anode to metal pot');
+    act(simulator, 'connect battery anode to metal pot');
     expect(simulator.step('pour metal pot into inventory')).toBe(
       '(disconnecting metal pot)You pour the contents of the metal pot into the inventory.',
     );
-    say(simulator, 'connect battery anode to metal pot');
+    act(simulator, 'connect battery anode to metal pot');
     expect(simulator.step('dunk metal pot in inventory')).toBe(
       '(disconnecting metal pot)You dunk the metal pot in the inventory, moving the liquids (water) to the metal pot.',
     );
@@ -364,19 +364,19 @@ describe('dunking', () => {
     ['dunk glass cup in glass cup', "You can't dunk something into itself."],
     ['dunk sink in toilet', 'The sink is not moveable.'],
     ['dunk glass cup in sink', 'The sink does not contain any liquids to dunk into.'],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('bathroom');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 
   it.each([
     ['glass jar', 'The glass jar is not open.'],
     ['brick', 'The brick is not a container.'],
     ['lighter', 'The lighter is not open.'],
-  ])('a %s is refused: %s', (id, said) => {
+  ])('a %s is refused: %s', (id, answer) => {
     at('bathroom');
     put(id, 'bathroom');
-    expect(simulator.step(`dunk ${id} in toilet`)).toBe(said);
+    expect(simulator.step(`dunk ${id} in toilet`)).toBe(answer);
   });
 
   it('is listed the other way round than it is understood', () => {
@@ -396,7 +396,7 @@ describe('the focus', () => {
     expect(simulator.focus!.name).toBe('soap');
   });
 
-  it('tells a thing as it looks', () => {
+  it('describes a thing as it looks', () => {
     at('outside');
     thingIn(simulator, 'wood', 'outside').matter!.burned = true;
     thingIn(simulator, 'wood', 'outside').forgetNames();
@@ -404,7 +404,7 @@ describe('the focus', () => {
   });
 
   it('is dropped with "reset task"', () => {
-    say(simulator, 'teleport to kitchen', 'focus on stopwatch');
+    act(simulator, 'teleport to kitchen', 'focus on stopwatch');
     expect(simulator.goals.score).toBe(-1);
     expect(simulator.step('reset task')).toBe('You reset the goal progress and focus.');
     expect(simulator.focus).toBeNull();
@@ -441,11 +441,11 @@ describe('tools', () => {
     ['water', 'The lighter heats up the water a small amount.'],
     ['ash', 'The lighter heats up the ash a small amount.'],
     ['apple', "It's not clear how to use those items together."],
-  ])('the lighter on %s: %s', (id, said) => {
+  ])('the lighter on %s: %s', (id, answer) => {
     at('hallway');
     put('lighter', 'hallway');
     put(id, 'hallway');
-    expect(simulator.step(`use lighter on ${id}`)).toBe(said);
+    expect(simulator.step(`use lighter on ${id}`)).toBe(answer);
   });
 
   it('the lighter warms by ten degrees what it cannot burn', () => {
@@ -457,7 +457,7 @@ describe('tools', () => {
     expect(brick.matter!.temperature).toBeGreaterThan(34);
   });
 
-  it('the lighter says so where nothing is left to burn', () => {
+  it('the lighter reports where nothing is left to burn', () => {
     at('hallway');
     put('lighter', 'hallway');
     put('paper', 'hallway').matter!.burnTicks = 0;
@@ -505,9 +505,9 @@ describe('tools', () => {
   it.each([
     ['use soap on bowl', "I'm not sure how to use the soap."],
     ['use stopwatch on bowl', "I'm not sure how to use the stopwatch."],
-  ])('%s: %s', (text, said) => {
+  ])('%s: %s', (text, answer) => {
     at('kitchen');
-    expect(simulator.step(text)).toBe(said);
+    expect(simulator.step(text)).toBe(answer);
   });
 });
 
@@ -527,7 +527,7 @@ describe('connecting', () => {
     );
   });
 
-  it('joins two contacts and tells both', () => {
+  it('joins two contacts and names both', () => {
     const name = wire();
     expect(simulator.step(`connect battery anode to ${name} terminal 1`)).toBe(
       `anode on battery is now connected to terminal 1 on ${name}`,
@@ -564,8 +564,8 @@ describe('connecting', () => {
     ],
     ['disconnect battery', 'battery has been disconnected'],
     ['disconnect agent', 'agent has been disconnected'],
-  ])('%s: %s', (text, said) => {
-    expect(simulator.step(text)).toBe(said);
+  ])('%s: %s', (text, answer) => {
+    expect(simulator.step(text)).toBe(answer);
   });
 });
 
@@ -611,9 +611,9 @@ describe('mixing', () => {
 
 describe('texts about the game', () => {
   it('list the forms of the actions, sorted', () => {
-    const said = simulator.step('help');
-    expect(said.startsWith('Possible actions: \n\tactivate OBJ\n\tclose OBJ\n\tconnect OBJ to OBJ\n\t')).toBe(true);
-    expect(said.split('\n\t').slice(1)).toEqual([...simulator.forms()].sort());
+    const answer = simulator.step('help');
+    expect(answer.startsWith('Possible actions: \n\tactivate OBJ\n\tclose OBJ\n\tconnect OBJ to OBJ\n\t')).toBe(true);
+    expect(answer.split('\n\t').slice(1)).toEqual([...simulator.forms()].sort());
     expect(simulator.forms()).toHaveLength(27);
   });
 
@@ -624,12 +624,12 @@ describe('texts about the game', () => {
     expect(simulator.objects()).toContain('metal pot');
   });
 
-  it('tell the task, in any case and with blanks around', () => {
+  it('show the task, in any case and with blanks around', () => {
     for (const text of ['task', 'TASK', '  task  '])
       expect(simulator.step(text)).toBe(`Task description:\n${simulator.description}`);
   });
 
-  it('tell the inventory in detail', () => {
+  it('show the inventory in detail', () => {
     expect(simulator.step('inventory')).toBe('In your inventory, you see:\n\tan orange');
     simulator.step('eat orange');
     expect(simulator.step('inventory')).toBe('In your inventory, you see:\n\tnothing');

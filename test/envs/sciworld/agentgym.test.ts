@@ -31,15 +31,15 @@ describe('resetting', () => {
     [4638, 4638],
     [-1, 4638],
     [-4639, 0],
-  ])('index %i is task %i, as a list in Python counts', (asked, index) => {
-    expect(route('/reset').index({ data_idx: asked })).toBe(index);
+  ])('index %i is task %i, as a list in Python counts', (requested, index) => {
+    expect(route('/reset').index({ data_idx: requested })).toBe(index);
   });
 
-  it.each([4639, -4640])('index %i is out of range', (asked) => {
-    expect(() => route('/reset').index({ data_idx: asked })).toThrow('list index out of range');
+  it.each([4639, -4640])('index %i is out of range', (requested) => {
+    expect(() => route('/reset').index({ data_idx: requested })).toThrow('list index out of range');
   });
 
-  it('tells the task apart from the first look', () => {
+  it('separates the task from the first look', () => {
     const answer = route('/reset').answer(session(0));
     expect(answer).toMatchObject({ task_name: 'boil', var_num: 0, reward: 0, score: 0, deleted: false, done: false });
     expect(answer.task_description).toMatch(/^Your task is to boil water\./);
@@ -100,12 +100,12 @@ describe('routes that look', () => {
   });
 
   it('change nothing of the episode that they look into', () => {
-    const asked = session(2936, 'wait1', 'wait1');
-    const before = JSON.stringify(asked);
-    const first = route('/object_tree').answer(asked);
-    route('/action_hint').answer(asked);
-    expect(route('/object_tree').answer(asked)).toEqual(first);
-    expect(JSON.stringify(asked)).toBe(before);
+    const queried = session(2936, 'wait1', 'wait1');
+    const before = JSON.stringify(queried);
+    const first = route('/object_tree').answer(queried);
+    route('/action_hint').answer(queried);
+    expect(route('/object_tree').answer(queried)).toEqual(first);
+    expect(JSON.stringify(queried)).toBe(before);
   });
 });
 
@@ -127,7 +127,7 @@ describe('mistakes', () => {
     expect(server.mistake!({ kind: 'other' } as never)).toBeUndefined();
   });
 
-  it('closing what is not there', () => {
+  it('closing a session that does not exist', () => {
     expect(route('/close').answer(true)).toBe(true);
     expect(() => route('/close').answer(false)).toThrow('no such environment');
   });

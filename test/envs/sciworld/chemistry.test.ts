@@ -5,7 +5,7 @@ import { mix } from '../../../envs/sciworld/chemistry.ts';
 import { LIQUID, SOLID } from '../../../envs/sciworld/materials.ts';
 import { smallWorld } from '../../support/small-sciworld.ts';
 
-/** Mixes these in a bowl. @returns what is said, and what is in the bowl then */
+/** Mixes these in a bowl. @returns the answer, and what is in the bowl then */
 function mixed(...ids: readonly string[]) {
   const { world, put } = smallWorld();
   const bowl = put('bowl');
@@ -71,7 +71,7 @@ describe('mixing', () => {
   });
 
   it.each(['red', 'green', 'blue', 'orange', 'yellow', 'violet'])(
-    'paper and %s paint are always said to be blue',
+    'paper and %s paint are always reported as blue',
     (color) => {
       const { reply, inside } = mixed('paper', paint(color));
       expect(inside).toEqual([`${color} paper`]);
@@ -79,7 +79,7 @@ describe('mixing', () => {
     },
   );
 
-  it('nothing says that there is nothing', () => {
+  it('nothing answers that there is nothing', () => {
     expect(mixed().reply).toBe('That container is empty, so there are no items to mix.');
   });
 
@@ -112,7 +112,7 @@ describe('mixing', () => {
     }
   });
 
-  it('knows salt by its substance where its name says more', () => {
+  it('knows salt by its substance where its name has more words', () => {
     const { world, put } = smallWorld();
     const bowl = put('bowl');
     put('water', bowl);

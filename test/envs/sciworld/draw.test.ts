@@ -50,7 +50,7 @@ describe('an episode of ours', () => {
 });
 
 describe("an episode under the run's options", () => {
-  it('is drawn by its rules, which its opening need not tell', () => {
+  it('is drawn by its rules, even where its opening does not show them', () => {
     const session = createEnv().open(task);
     const teleported = [{ action: 'teleport to kitchen', kind: 'mid', observation: '', reward: 0 }] as never;
     const at = (given: EnvOptions) => (draw(task, session.first, teleported, given) as Drawing).panels[2]!.title;
@@ -68,7 +68,7 @@ describe("an episode of a server's", () => {
       'Your task is to sing.\nThis room is called the hall. In it, you see: \n\ta harp\nYou also see:\n\tA door to the yard (that is open)\n',
   };
 
-  it('is drawn from what was told', () => {
+  it('is drawn from its texts', () => {
     const drawing = draw(task, first, [
       { action: 'pick up harp', kind: 'mid', observation: 'You move the harp to the inventory.', reward: 0 },
     ] as never) as Drawing;
@@ -78,13 +78,13 @@ describe("an episode of a server's", () => {
     expect(panel<TextPanel>(drawing, 'Ways').lines).toEqual(['yard: open']);
   });
 
-  it('of a very full room shows forty lines and says how many more there are', () => {
+  it('of a very full room shows forty lines and the number of further ones', () => {
     const many = Array.from({ length: 60 }, (_, i) => `\ta thing ${i}`).join('\n');
-    const told = {
+    const crowded = {
       ...first,
       observation: `Your task is to sing.\nThis room is called the hall. In it, you see: \n${many}\nYou also see:\n`,
     };
-    const { lines } = panel<TextPanel>(draw(task, told, []) as Drawing, 'hall');
+    const { lines } = panel<TextPanel>(draw(task, crowded, []) as Drawing, 'hall');
     expect(lines).toHaveLength(40);
     expect(lines.at(-1)).toBe('… 21 more');
   });

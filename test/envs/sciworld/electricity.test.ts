@@ -232,7 +232,7 @@ describe('being connected by name', () => {
 });
 
 describe('disconnecting', () => {
-  it('cuts both ends and says whether there was something to cut', () => {
+  it('cuts both ends and returns whether there was something to cut', () => {
     const { red, bulb, source } = circuit();
     expect(disconnect(red)).toBe(true);
     expect([cathode(bulb).contact!.connection, anode(source).contact!.connection]).toEqual([null, null]);

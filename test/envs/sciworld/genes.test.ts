@@ -66,13 +66,13 @@ describe('drawn genes', () => {
 
   it('with one trait given take six draws, none of them for it', () => {
     fc.assert(
-      fc.property(seeds, fc.constantFrom('dominant' as const, 'recessive' as const), (seed, asked) => {
+      fc.property(seeds, fc.constantFrom('dominant' as const, 'recessive' as const), (seed, expression) => {
         for (const [table, traits] of Object.entries(TRAITS)) {
           for (const trait of Object.keys(traits)) {
             const random = new JavaRandom(seed);
-            const genes = genesShowing(table, trait, asked, random);
+            const genes = genesShowing(table, trait, expression, random);
             const at = genes.traits.indexOf(trait);
-            expect([genes.first[at], genes.second[at]]).toEqual([asked === 'dominant', asked === 'dominant']);
+            expect([genes.first[at], genes.second[at]]).toEqual([expression === 'dominant', expression === 'dominant']);
             expect(random.draws).toBe(6);
           }
         }
@@ -109,7 +109,7 @@ describe('a child', () => {
     );
   });
 
-  it('of two pure parents is what Mendel says', () => {
+  it('of two pure parents follows Mendel', () => {
     const [dominant, recessive] = [pea('DDDD', 'DDDD'), pea('rrrr', 'rrrr')];
     const random = new JavaRandom(5);
     const mixed = mate(dominant, recessive, random);

@@ -10,21 +10,21 @@ import { GAS, LIQUID, SOLID } from '../../../envs/sciworld/materials.ts';
 import { insertById, type Thing } from '../../../envs/sciworld/thing.ts';
 import { join, smallWorld } from '../../support/small-sciworld.ts';
 
-/** A goal that says what it is told to. */
-function told(verdict: () => Verdict, extra: Partial<Goal> = {}): Goal {
-  return { kind: 'Told', description: 'told', test: verdict, ...extra };
+/** Makes a goal with a given verdict. */
+function goalWith(verdict: () => Verdict, extra: Partial<Goal> = {}): Goal {
+  return { kind: 'Fixed', description: 'fixed', test: verdict, ...extra };
 }
 const yes = () => 'yes' as const;
 const no = () => 'no' as const;
 
-function engine(ordered: Goal[], optional: Goal[] = [told(no)]) {
+function engine(ordered: Goal[], optional: Goal[] = [goalWith(no)]) {
   const small = smallWorld();
   return { ...small, goals: new Goals(ordered, optional, small.world, []), thing: small.put('soap') };
 }
 
 describe('ordered goals', () => {
   it('are not looked at without a focus', () => {
-    const { goals, thing } = engine([told(yes)]);
+    const { goals, thing } = engine([goalWith(yes)]);
     goals.tick(null);
     expect(goals.complete).toBe(false);
     goals.tick(thing);
@@ -32,13 +32,13 @@ describe('ordered goals', () => {
   });
 
   it('may be met several at once, in their order', () => {
-    const { goals, thing } = engine([told(yes), told(yes), told(no), told(yes)]);
+    const { goals, thing } = engine([goalWith(yes), goalWith(yes), goalWith(no), goalWith(yes)]);
     goals.tick(thing);
     expect(goals.states.filter(({ ordered }) => ordered).map(({ met }) => met)).toEqual([true, true, false, false]);
   });
 
-  it('drop the focus where they say so, which ends the look', () => {
-    const { goals, thing } = engine([told(yes, { clearsFocus: true }), told(yes)]);
+  it('drop the focus where they clear it, which ends the look', () => {
+    const { goals, thing } = engine([goalWith(yes, { clearsFocus: true }), goalWith(yes)]);
     expect(goals.tick(thing)).toBeNull();
     expect(goals.states.map(({ met }) => met)).toEqual([true, false, false]);
     expect(goals.tick(thing)).toBe(thing);
@@ -46,7 +46,7 @@ describe('ordered goals', () => {
   });
 
   it('remember the last thing that met one', () => {
-    const { goals, thing } = engine([told(yes), told(no)]);
+    const { goals, thing } = engine([goalWith(yes), goalWith(no)]);
     expect(goals.sight.last).toBeNull();
     goals.tick(thing);
     expect(goals.sight.last).toBe(thing);
@@ -54,7 +54,7 @@ describe('ordered goals', () => {
 
   it('that fail cost everything until the task is reset', () => {
     let verdict: Verdict = 'failed';
-    const { goals, thing } = engine([told(() => verdict)]);
+    const { goals, thing } = engine([goalWith(() => verdict)]);
     goals.tick(thing);
     expect([goals.score, goals.failed, goals.complete]).toEqual([-1, true, false]);
     verdict = 'yes';
@@ -66,13 +66,13 @@ describe('ordered goals', () => {
 });
 
 describe('optional goals', () => {
-  it('wait for their keys, whoever gives them, in one look', () => {
+  it('wait for their keys, from any goal, in one look', () => {
     const { goals, thing } = engine(
-      [told(yes, { key: 'first' })],
+      [goalWith(yes, { key: 'first' })],
       [
-        told(yes, { after: ['second'] }),
-        told(yes, { after: ['first'], key: 'second' }),
-        told(yes, { after: ['never'] }),
+        goalWith(yes, { after: ['second'] }),
+        goalWith(yes, { after: ['first'], key: 'second' }),
+        goalWith(yes, { after: ['never'] }),
       ],
     );
     goals.tick(thing);
@@ -82,7 +82,7 @@ describe('optional goals', () => {
   it('are tested without a thing, then with the one in focus', () => {
     const seen: (Thing | null)[] = [];
     const { goals, thing } = engine(
-      [told(no)],
+      [goalWith(no)],
       [{ kind: 'Seen', description: '', test: (focus) => (seen.push(focus) > 99 ? 'yes' : 'no') }],
     );
     goals.tick(thing);
@@ -92,7 +92,7 @@ describe('optional goals', () => {
 
   it('once met stay met', () => {
     let verdict: Verdict = 'yes';
-    const { goals } = engine([told(no)], [told(() => verdict)]);
+    const { goals } = engine([goalWith(no)], [goalWith(() => verdict)]);
     goals.tick(null);
     verdict = 'no';
     goals.tick(null);
@@ -100,13 +100,13 @@ describe('optional goals', () => {
   });
 
   it('go on after the ordered ones are complete', () => {
-    const { goals, thing } = engine([told(yes)], [told(yes)]);
+    const { goals, thing } = engine([goalWith(yes)], [goalWith(yes)]);
     goals.tick(thing);
     expect(goals.score).toBe(1);
   });
 
   it('are forgotten by a reset, their keys are not', () => {
-    const { goals } = engine([told(no)], [told(yes, { key: 'a' })]);
+    const { goals } = engine([goalWith(no)], [goalWith(yes, { key: 'a' })]);
     goals.tick(null);
     goals.reset();
     expect(goals.states[1]!.met).toBe(false);
@@ -117,8 +117,8 @@ describe('optional goals', () => {
 describe('the score', () => {
   const scoreOf = (ordered: boolean[], optional: boolean[]) => {
     const { goals, thing } = engine(
-      ordered.map((met) => told(met ? yes : no)),
-      optional.map((met) => told(met ? yes : no)),
+      ordered.map((met) => goalWith(met ? yes : no)),
+      optional.map((met) => goalWith(met ? yes : no)),
     );
     goals.tick(thing);
     return goals.score;
@@ -155,11 +155,11 @@ describe('the score', () => {
     expect(points(score) + 0).toBe(expected);
   });
 
-  it('is told with the goals as the original prints them', () => {
-    const { goals, thing } = engine([told(yes), told(no)], [told(yes)]);
+  it('is printed with the goals as in the original', () => {
+    const { goals, thing } = engine([goalWith(yes), goalWith(no)], [goalWith(yes)]);
     goals.tick(thing);
     const rows = goals.progress.split('\n').filter((row) => row.includes('\t'));
-    expect(rows).toEqual(['0\ttrue\tTold\ttold', '1\tfalse\tTold\ttold', '0\ttrue\tTold\ttold']);
+    expect(rows).toEqual(['0\ttrue\tFixed\tfixed', '1\tfalse\tFixed\tfixed', '0\ttrue\tFixed\tfixed']);
   });
 });
 
@@ -408,7 +408,7 @@ describe('goals about the place', () => {
     expect(check(types.holdsExactly(other, ['soap'], ''), sight)).toBe('yes');
   });
 
-  it('new: another than at the first look, or at once where it says so', () => {
+  it('new: another than at the first look, or at once by option', () => {
     const { world, put, sight } = scene();
     const goal = types.newPlace('');
     expect(check(goal, sight)).toBe('no');

@@ -202,9 +202,9 @@ describe('what is drawn', () => {
   });
 
   it('is the same for a seed, whatever was built before', () => {
-    const told = (world: World) => [...descendants(world.universe, true)].map(({ id, name }) => `${id} ${name}`);
-    expect(told(build(17))).toEqual(told(build(17)));
-    expect(told(build(17))).not.toEqual(told(build(18)));
+    const listThings = (world: World) => [...descendants(world.universe, true)].map(({ id, name }) => `${id} ${name}`);
+    expect(listThings(build(17))).toEqual(listThings(build(17)));
+    expect(listThings(build(17))).not.toEqual(listThings(build(18)));
   });
 });
 
@@ -273,7 +273,7 @@ describe('the tree of things', () => {
     ]);
   });
 
-  it('gives what a deleted thing held to its container only when it is told to', () => {
+  it('gives what a deleted thing held to its container only on request', () => {
     const world = build(4);
     const kitchen = room(world, 'kitchen');
     const jar = kitchen.contents.find(({ name }) => name === 'glass jar')!;

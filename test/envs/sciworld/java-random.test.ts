@@ -51,10 +51,10 @@ describe("SciWorld's random numbers", () => {
 
   it('below any bound are those of the documented generator, and take as many steps', () => {
     fc.assert(
-      fc.property(seeds, fc.array(bounds, { minLength: 1, maxLength: 20 }), (seed, asked) => {
+      fc.property(seeds, fc.array(bounds, { minLength: 1, maxLength: 20 }), (seed, drawn) => {
         const random = new JavaRandom(seed);
         const documented = new Documented(seed);
-        for (const bound of asked) expect(random.int(bound)).toBe(documented.int(bound));
+        for (const bound of drawn) expect(random.int(bound)).toBe(documented.int(bound));
         expect(random.draws).toBe(documented.steps);
       }),
     );
@@ -62,10 +62,10 @@ describe("SciWorld's random numbers", () => {
 
   it('as booleans and as numbers below 1 are the upper bits of the documented generator', () => {
     fc.assert(
-      fc.property(seeds, fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (seed, asked) => {
+      fc.property(seeds, fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (seed, drawn) => {
         const random = new JavaRandom(seed);
         const documented = new Documented(seed);
-        for (const isBoolean of asked) {
+        for (const isBoolean of drawn) {
           if (isBoolean) expect(random.boolean()).toBe(documented.next(1) === 1);
           else expect(random.float()).toBe(documented.next(24) / 2 ** 24);
         }

@@ -62,7 +62,7 @@ describe('animals', () => {
     expect(stageName(species, stage)).toBe(name);
   });
 
-  it('keep the name of their species, and are told by their stage', () => {
+  it('keep the name of their species, and are named by their stage', () => {
     const { world } = smallWorld();
     const animal = makeAnimal('crocodile', world);
     expect([animal.name, describeName(animal), cursory(animal, null)]).toEqual([
@@ -74,7 +74,7 @@ describe('animals', () => {
     expect(cursory(animal, null)).toBe('a crocodile egg (that looks unwell)');
   });
 
-  it('live as long as their table says, the giant tortoise longest', () => {
+  it('live as long as in their table, the giant tortoise longest', () => {
     const sorted = Object.entries(SPANS).sort(([, a], [, b]) => b - a);
     expect(sorted.slice(0, 4)).toEqual([
       ['giant tortoise', 150],
@@ -231,7 +231,7 @@ describe('plants', () => {
     ['seed', 'a apple seed'],
     ['seedling', 'a apple tree in the seedling stage'],
     ['reproducing', 'a apple tree in the reproducing stage'],
-  ])('are told by their stage: %s', (stage, text) => {
+  ])('are named by their stage: %s', (stage, text) => {
     const { plant } = potted(stage);
     expect(cursory(plant, null)).toBe(text);
   });
@@ -256,7 +256,7 @@ describe('plants', () => {
     );
   });
 
-  it('that are dead say so and nothing more', () => {
+  it('that are dead show that and nothing more', () => {
     const { plant, life } = potted('dead');
     life.dead = true;
     expect(cursory(plant, null)).toBe('a dead apple tree');
@@ -343,7 +343,7 @@ describe('flowers', () => {
     expect([seed.life!.genes!.first, seed.life!.genes!.second]).toEqual([pure(true).first, pure(false).first]);
   });
 
-  it('of unknown plants tell size and colour', () => {
+  it('of unknown plants show size and colour', () => {
     const small = smallWorld('greenhouse');
     const genes = randomGenes('unknown D', new JavaRandom(9));
     const { flower } = flowerOf(small, 'unknown D', genes);

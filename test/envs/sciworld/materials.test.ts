@@ -109,7 +109,7 @@ describe('the table of materials', () => {
 });
 
 describe('a substance', () => {
-  it('starts as its material says: at ten degrees, but for ice cream', () => {
+  it('starts at the temperature of its material: ten degrees, except ice cream', () => {
     const cold = all.filter(([, { start }]) => start !== 10).map(([id]) => id);
     expect(cold).toEqual(['IceCream']);
     const water = new Substance(material('Water'));
@@ -178,7 +178,7 @@ describe('kinds', () => {
     expect(kind('drawer').references).toEqual(['drawer', 'wood table']);
   });
 
-  it('are refused by a word that says which one was asked for', () => {
+  it('are refused by an error that names the requested one', () => {
     expect(() => kind('spoon')).toThrow('no kind "spoon"');
   });
 });

@@ -1,7 +1,7 @@
 /** Memory of an episode, as a reader of SciWorld's texts has it: what each kind of reply changes in it. */
 import { describe, expect, it } from 'vitest';
 import { begin, type Memory, showsTarget, targetPart, updateMemory } from '../../../envs/sciworld/memory.ts';
-import { house, say } from '../../support/small-sciworld.ts';
+import { act, house } from '../../support/small-sciworld.ts';
 
 const LOOK = [
   'This room is called the kitchen. In it, you see: ',
@@ -24,7 +24,7 @@ const turn = (memory: Memory, action: string, observation: string, partial = fal
 describe('the beginning', () => {
   it('knows the task, the place, what is there and where its doors lead', () => {
     const memory = start();
-    expect(memory.asked).toMatchObject({ goal: 'temperature', target: 'unknown substance B', limit: 50 });
+    expect(memory.task).toMatchObject({ goal: 'temperature', target: 'unknown substance B', limit: 50 });
     expect([memory.place, memory.visited]).toEqual(['kitchen', ['kitchen']]);
     expect(memory.seen).toEqual(['agent', 'air', 'bowl', 'stove']);
     expect([...memory.doors]).toEqual([
@@ -35,7 +35,7 @@ describe('the beginning', () => {
   });
 
   it('of a text that is no task is empty', () => {
-    expect(begin({ kind: 'first', observation: '' })).toMatchObject({ place: '', seen: [], asked: { goal: 'task' } });
+    expect(begin({ kind: 'first', observation: '' })).toMatchObject({ place: '', seen: [], task: { goal: 'task' } });
   });
 });
 
@@ -65,7 +65,7 @@ describe('a turn', () => {
     expect(memory.held).toEqual(['apple']);
   });
 
-  it('reads what the inventory says', () => {
+  it('reads the inventory', () => {
     const memory = turn(start(), 'inventory', 'In your inventory, you see:\n\tan orange\n\ta substance called soap\n');
     expect(memory.held).toEqual(['orange', 'soap']);
   });
@@ -166,7 +166,7 @@ describe('the outcome', () => {
 
   it('of every refusal that the actions have is read as one', () => {
     const simulator = house();
-    say(simulator, 'teleport to kitchen');
+    act(simulator, 'teleport to kitchen');
     const refused = ['open bowl', 'close soap', 'go to sink', 'activate chair', 'eat stopwatch', 'pick up stove'];
     refused.push(
       'move soap to soap',
@@ -183,14 +183,14 @@ describe('the outcome', () => {
 });
 
 describe('a look', () => {
-  it('with a circuit tells whether it is on', () => {
-    const told = (state: string) =>
+  it('with a circuit shows whether it is on', () => {
+    const lookAfter = (state: string) =>
       turn(
         start(),
         'look around',
         LOOK.replace('a stove, which is turned off. On the stove is: nothing.', `a red light bulb, which is ${state}`),
       );
-    expect([told('on').power, told('off').power, start().power]).toEqual(['on', 'off', '']);
+    expect([lookAfter('on').power, lookAfter('off').power, start().power]).toEqual(['on', 'off', '']);
   });
 
   it.each([
@@ -201,8 +201,8 @@ describe('a look', () => {
     ['\ta substance called liquid unknown substance B\n', true],
     ['\tunknown substance C\n', false],
     ['\tunknown substance Bee\n', false],
-  ])('%j shows what is asked for: %s', (look, shows) => {
-    expect(showsTarget(start().asked, look)).toBe(shows);
+  ])('%j shows the target: %s', (look, shows) => {
+    expect(showsTarget(start().task, look)).toBe(shows);
   });
 });
 
@@ -216,16 +216,16 @@ describe('parts of what the task is about', () => {
     ['bowl', undefined],
     ['unknown substance Boat', undefined],
   ])('%s: %s', (name, part) => {
-    expect(targetPart(start().asked, name)).toBe(part);
+    expect(targetPart(start().task, name)).toBe(part);
   });
 
   it('hold ice, water and steam to be one thing', () => {
-    const { asked } = begin({
+    const { task } = begin({
       kind: 'first',
       observation:
         'Your task is to boil water. First, focus on the substance. Then, take actions that will cause it to change its state of matter.\n',
     });
-    expect(['ice', 'steam', 'water', 'water in jug'].map((name) => targetPart(asked, name))).toEqual([
+    expect(['ice', 'steam', 'water', 'water in jug'].map((name) => targetPart(task, name))).toEqual([
       '',
       '',
       '',

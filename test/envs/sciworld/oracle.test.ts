@@ -61,12 +61,12 @@ describe("SciWorld's oracle", () => {
     const failed = chosen(byTask.get(name)!).flatMap((index) => {
       const { last, score } = play(index);
       const solved = last.kind === 'terminated' && last.success && Math.abs(score - 1) < 1e-9;
-      return solved ? [] : [{ variation: env.tasks.at(index).variation, score, said: last.observation }];
+      return solved ? [] : [{ variation: env.tasks.at(index).variation, score, answer: last.observation }];
     });
     expect(failed).toEqual([]);
   });
 
-  it('says what is listed', () => {
+  it('takes only listed actions', () => {
     for (const name of claimed) expect([name, ...play(byTask.get(name)![0]!).unlisted]).toEqual([name]);
   });
 

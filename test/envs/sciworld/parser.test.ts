@@ -6,7 +6,7 @@ import { ownSet, plain } from '../../../envs/sciworld/names.ts';
 import { match, nameable, optionText } from '../../../envs/sciworld/parser.ts';
 import type { Simulator } from '../../../envs/sciworld/simulator.ts';
 import { type Thing, World } from '../../../envs/sciworld/thing.ts';
-import { house, say, smallWorld, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
 describe('plain text', () => {
   it.each([
@@ -57,7 +57,7 @@ describe('names of things', () => {
     expect(names(small().put(id))).toEqual(expected);
   });
 
-  it('tell what a vessel holds, each sort once and sorted', () => {
+  it('list what a vessel holds, each sort once and sorted', () => {
     const { put } = small();
     const jug = put('jug');
     for (const id of ['water', 'soap', 'water']) put(id, jug);
@@ -202,7 +202,7 @@ describe('an ambiguous command', () => {
   let simulator: Simulator;
   beforeEach(() => {
     simulator = house('boil', 0, ['teleportAction', 'openContainers']);
-    say(simulator, 'teleport to kitchen');
+    act(simulator, 'teleport to kitchen');
   });
   const ask = () => simulator.step('pick up orange');
 
@@ -241,12 +241,12 @@ describe('an ambiguous command', () => {
 
   it('of several actions names them in order', () => {
     // "look in" and "look" + "in…" differ; "move to" is a way to go and the beginning of a move.
-    const said = simulator.step('put orange in bowl in counter');
-    expect(said).toMatch(/Ambiguous request: Please enter the number/);
+    const answer = simulator.step('put orange in bowl in counter');
+    expect(answer).toMatch(/Ambiguous request: Please enter the number/);
     expect(simulator.options).toBeGreaterThan(1);
   });
 
-  it('offers choices that are what they say', () => {
+  it('offers choices that do what they name', () => {
     ask();
     expect(simulator.choices.map(([thing]) => thing!.parent!.name)).toEqual(['bowl', 'inventory']);
   });
@@ -255,7 +255,7 @@ describe('an ambiguous command', () => {
 describe('reach', () => {
   it('ends at closed containers and closed rooms, not at doors themselves', () => {
     const simulator = house();
-    say(simulator, 'teleport to kitchen');
+    act(simulator, 'teleport to kitchen');
     expect(simulator.countReadings('focus on metal pot')).toBe(0);
     expect(simulator.countReadings('focus on glass jar')).toBe(1);
     expect(simulator.countReadings('focus on hallway')).toBe(1);
@@ -267,7 +267,7 @@ describe('reach', () => {
 
   it('takes in what the agent carries', () => {
     const simulator = house();
-    say(simulator, 'teleport to foundry');
+    act(simulator, 'teleport to foundry');
     expect(simulator.countReadings('focus on orange')).toBe(1);
     expect(simulator.countReadings('focus on orange in inventory')).toBe(1);
     expect(simulator.countReadings('focus on inventory')).toBe(1);

@@ -14,15 +14,15 @@ const episodes = fc.record({ index: fc.integer({ min: 0, max: env.tasks.count - 
 
 /** Plays up to `turns` listed choices. @returns the actions */
 function wander(session: SciWorldSession, rng: Rng, turns: number): string[] {
-  const said: string[] = [];
+  const actions: string[] = [];
   for (let t = 0; t < turns; t++) {
     const listed = session.actions();
     if (listed.length === 0) break;
     const action = rng.pick(listed);
-    said.push(action);
+    actions.push(action);
     session.step(action);
   }
-  return said;
+  return actions;
 }
 
 /** Whole actions that can be put together now: all without a second thing, and all of one first thing of each form. */
@@ -51,11 +51,11 @@ describe('the list', () => {
       fc.property(episodes, ({ index, seed }) => {
         const rng = Rng.fromSeed(seed);
         const session = open(index);
-        const said = wander(session, rng, rng.int(40));
+        const actions = wander(session, rng, rng.int(40));
         if (session.simulator.options > 0 || session.actions().length === 0) return;
         const replay = () => {
           const again = open(index);
-          for (const action of said) again.step(action);
+          for (const action of actions) again.step(action);
           return again;
         };
         // In the middle of a stage the list is of that stage alone.
@@ -68,16 +68,16 @@ describe('the list', () => {
     );
   });
 
-  it('changes nothing by being asked for', { timeout: 300_000 }, () => {
+  it('changes nothing by being listed', { timeout: 300_000 }, () => {
     fc.assert(
       fc.property(episodes, ({ index, seed }) => {
-        const asked = open(index);
-        const said = wander(asked, Rng.fromSeed(seed), 40);
+        const listed = open(index);
+        const actions = wander(listed, Rng.fromSeed(seed), 40);
         const silent = open(index);
-        for (const action of said) silent.step(action);
-        expect(silent.simulator.world.random.draws).toBe(asked.simulator.world.random.draws);
-        expect(silent.simulator.look()).toBe(asked.simulator.look());
-        expect(silent.actions()).toEqual(asked.actions());
+        for (const action of actions) silent.step(action);
+        expect(silent.simulator.world.random.draws).toBe(listed.simulator.world.random.draws);
+        expect(silent.simulator.look()).toBe(listed.simulator.look());
+        expect(silent.actions()).toEqual(listed.actions());
       }),
       { numRuns: long ? 1000 : 60 },
     );
@@ -90,9 +90,9 @@ describe('an episode played again up to any point', () => {
       fc.property(episodes, fc.integer({ min: 0, max: 60 }), ({ index, seed }, length) => {
         const rng = Rng.fromSeed(seed);
         const session = open(index);
-        const said = wander(session, rng, length);
+        const actions = wander(session, rng, length);
         const again = open(index);
-        for (const action of said) again.step(action);
+        for (const action of actions) again.step(action);
         for (let t = 0; t < 50; t++) {
           const listed = session.actions();
           const action = listed.length === 0 ? 'wait' : rng.pick(listed);
@@ -133,7 +133,7 @@ describe('ticks that are put off', () => {
           const action = listed.length === 0 || rng.int(4) === 0 ? 'wait' : rng.pick(listed);
           const step = late.step(action);
           expect(prompt.step(action)).toEqual(step);
-          slept += late.simulator.world.universe.contents.filter(({ deferredTicks: owed }) => owed > 0).length;
+          slept += late.simulator.world.universe.contents.filter(({ deferredTicks }) => deferredTicks > 0).length;
         }
         expect(census(late)).toEqual(census(prompt));
       }),
@@ -153,10 +153,10 @@ describe('simplifications', () => {
     const opened = simulator('boil', ['openDoors']);
     expect(doorsOf(opened).every((door) => door.portal!.open)).toBe(true);
     expect(doorsOf(simulator('boil', [])).some((door) => door.portal!.open)).toBe(false);
-    const told = /door to (.*?) \(/.exec(opened.look())![1]!;
-    opened.step(`close door to ${told}`);
+    const door = /door to (.*?) \(/.exec(opened.look())![1]!;
+    opened.step(`close door to ${door}`);
     opened.step('wait1');
-    expect(opened.look()).toContain(`door to the ${told.replace('the ', '')} (that is closed)`);
+    expect(opened.look()).toContain(`door to the ${door.replace('the ', '')} (that is closed)`);
     expect(new Set(doorsOf(opened).filter((door) => !door.portal!.open)).size).toBe(1);
   });
 
@@ -181,7 +181,7 @@ describe('simplifications', () => {
     expect(closed(one)).toEqual(['fridge']);
   });
 
-  it('teleportAction goes to any place through closed doors, takes time, and refuses what is no place', () => {
+  it('teleportAction goes to any place through closed doors, takes time, and refuses other things', () => {
     const one = simulator('boil', ['teleportAction']);
     const before = one.moves;
     expect(one.step('teleport to foundry')).toBe('You teleport to the foundry.');

@@ -4,11 +4,11 @@ import { createEnv, type SciWorldSession } from '../../../envs/sciworld/index.ts
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import { BACK, MORE, Stages } from '../../../envs/sciworld/stages.ts';
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../../src/core/env.ts';
-import { house, say, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, thingIn } from '../../support/small-sciworld.ts';
 
 function staged(task = 'boil', variation = 0, place = 'kitchen') {
   const simulator = house(task, variation);
-  say(simulator, `teleport to ${place}`);
+  act(simulator, `teleport to ${place}`);
   return { simulator, stages: new Stages(simulator) };
 }
 
@@ -135,7 +135,7 @@ describe('names in the list', () => {
     expect(name('metal pot')).toBeUndefined();
   });
 
-  it('of two oranges say where each is', () => {
+  it('of two oranges name where each is', () => {
     const { simulator, stages } = staged();
     const [bowl, hand] = [thingIn(simulator, 'bowl'), simulator.world.inventory];
     const orange = (top: typeof bowl) => top.contents.find(({ name }) => name === 'orange')!;
@@ -145,7 +145,7 @@ describe('names in the list', () => {
     ]);
   });
 
-  it('of look-alikes are listed once, and their choice is asked for', () => {
+  it('of look-alikes are listed once, and a question asks which', () => {
     const { simulator, stages } = staged('boil', 0, 'hallway');
     const jugs = [0, 1].map(() => simulator.world.make(kind('jug')));
     for (const jug of jugs) simulator.world.move(jug, thingIn(simulator, 'hallway'));
@@ -158,7 +158,7 @@ describe('names in the list', () => {
 
   it('change with the world', () => {
     const { simulator, stages } = staged();
-    say(simulator, 'open cupboard');
+    act(simulator, 'open cupboard');
     expect(stages.nameOf(thingIn(simulator, 'metal pot'))).toBe('metal pot');
     thingIn(simulator, 'metal pot').name = 'seed jar';
     expect(stages.nameOf(thingIn(simulator, 'seed jar'))).toBe('seed jar');
@@ -166,7 +166,7 @@ describe('names in the list', () => {
 });
 
 describe('a session', () => {
-  it('says of a stage that it is one, and pays nothing for it', () => {
+  it('marks a stage as one, and pays nothing for it', () => {
     const session = open(0);
     expect(session.step(`open ${MORE}`)).toEqual({
       kind: 'mid',
@@ -176,7 +176,7 @@ describe('a session', () => {
     });
   });
 
-  it('lists nothing once it is over, and says the same again', () => {
+  it('lists nothing once it is over, and repeats its last answer', () => {
     const session = open(0);
     const last = session.step('focus on agent');
     expect(last.kind).toBe('terminated');

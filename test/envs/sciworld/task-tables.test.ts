@@ -4,11 +4,11 @@ import { createEnv } from '../../../envs/sciworld/index.ts';
 import { SPANS } from '../../../envs/sciworld/life-tables.ts';
 import { MATERIALS, UNKNOWN_FRICTION, UNKNOWN_MELTING } from '../../../envs/sciworld/materials.ts';
 import type { Simulator } from '../../../envs/sciworld/simulator.ts';
-import { readAsked } from '../../../envs/sciworld/task-description.ts';
+import { readTaskDescription } from '../../../envs/sciworld/task-description.ts';
 import { REGISTRY } from '../../../envs/sciworld/tasks/index.ts';
 import { digits } from '../../../envs/sciworld/tasks/task.ts';
 import { descendants, placeOf, type Thing } from '../../../envs/sciworld/thing.ts';
-import { house, say, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, thingIn } from '../../support/small-sciworld.ts';
 
 /** Tasks by the paper's number: variations, sizes of the split, ordered goals, optional goals (of the first variation). */
 const TABLE = [
@@ -51,7 +51,7 @@ function some(name: string, count: number): number[] {
   return [...new Set(Array.from({ length: count }, (_, i) => Math.round(i * step)))];
 }
 
-const asked = (simulator: Simulator) => readAsked(simulator.description);
+const readTask = (simulator: Simulator) => readTaskDescription(simulator.description);
 const inRoom = ({ world }: Simulator, name: string) => world.universe.contents.find((room) => room.name === name)!;
 const held = (thing: Thing) => thing.visible().map(({ name }) => name);
 
@@ -76,7 +76,7 @@ describe('the thirty tasks', () => {
   it('are described so that every description is read', () => {
     for (const [name] of TABLE) {
       for (const variation of some(name, 3)) {
-        const { goal, target } = asked(house(name, variation));
+        const { goal, target } = readTask(house(name, variation));
         expect([name, goal]).not.toEqual([name, 'task']);
         if (!/find|lifespan/.test(name)) expect([name, target]).not.toEqual([name, '']);
       }
@@ -84,12 +84,12 @@ describe('the thirty tasks', () => {
   });
 
   it('are worlds that a variation alone decides', () => {
-    const told = ({ world, description }: Simulator) => [
+    const summarize = ({ world, description }: Simulator) => [
       description,
       ...[...descendants(world.universe, true)].map(({ id, name }) => `${id} ${name}`),
     ];
     for (const name of ['boil', 'find-plant', 'mendelian-genetics-unknown-plant', 'use-thermometer'])
-      expect(told(house(name, 3))).toEqual(told(house(name, 3)));
+      expect(summarize(house(name, 3))).toEqual(summarize(house(name, 3)));
   });
 
   it('give every thing an id of its own', () => {
@@ -109,7 +109,7 @@ describe('answer boxes', () => {
     [3, 'orange box', 'yellow box'],
     [4, 'yellow box', 'purple box'],
   ])('of pair %i are the %s and the %s', (pair, yes, no) => {
-    expect(asked(house('test-conductivity', pair)).boxes.map(({ name }) => name)).toEqual([yes, no]);
+    expect(readTask(house('test-conductivity', pair)).boxes.map(({ name }) => name)).toEqual([yes, no]);
   });
 });
 
@@ -169,7 +169,7 @@ describe('tasks to change a state', () => {
   it('go through fifteen substances, with a stove that works and with one that does not', () => {
     for (let variation = 0; variation < 30; variation++) {
       const simulator = house('melt', variation);
-      expect(asked(simulator)).toMatchObject({ goal: 'melt', target: SUBSTANCES[Math.floor(variation / 2)] });
+      expect(readTask(simulator)).toMatchObject({ goal: 'melt', target: SUBSTANCES[Math.floor(variation / 2)] });
       expect(thingIn(simulator, 'stove').device!.broken).toBe(variation % 2 === 1);
       expect(thingIn(simulator, 'sink', 'kitchen').device!.broken).toBe(Math.floor(variation / 2) === 1);
     }
@@ -199,16 +199,16 @@ describe('tasks to change a state', () => {
     const simulator = house('melt', 4);
     const [ice] = thingIn(simulator, 'freezer').visible();
     expect([ice!.name, ice!.matter!.temperature]).toEqual(['water', -10]);
-    say(simulator, 'teleport to kitchen');
+    act(simulator, 'teleport to kitchen');
     expect(ice!.name).toBe('ice');
   });
 });
 
 describe('thermometer tasks', () => {
-  it('place the thing where they say, two boxes where they say, and ask for one of five limits', () => {
+  it('place the thing and two boxes where they state, and use one of five limits', () => {
     for (const variation of some('use-thermometer', 12)) {
       const simulator = house('use-thermometer', variation);
-      const { target, place, boxes, boxPlace, limit } = asked(simulator);
+      const { target, place, boxes, boxPlace, limit } = readTask(simulator);
       const thing = thingIn(simulator, target, place);
       expect(thing.matter!.temperature).toBe(Math.trunc(thing.matter!.temperature));
       for (const { name } of boxes) expect(placeOf(thingIn(simulator, name))!.name).toBe(boxPlace);
@@ -220,7 +220,7 @@ describe('thermometer tasks', () => {
     const seen = new Set<string>();
     for (const variation of some('measure-melting-point-known-substance', 30)) {
       const simulator = house('measure-melting-point-known-substance', variation);
-      const { target, place, limit } = asked(simulator);
+      const { target, place, limit } = readTask(simulator);
       seen.add(target);
       expect(place).toBe('kitchen');
       expect([-10, 10, 50, 150, 200]).toContain(limit);
@@ -233,7 +233,7 @@ describe('thermometer tasks', () => {
     let cupped = 0;
     for (const variation of some('measure-melting-point-unknown-substance', 30)) {
       const simulator = house('measure-melting-point-unknown-substance', variation);
-      const { target } = asked(simulator);
+      const { target } = readTask(simulator);
       const thing = thingIn(simulator, target, 'kitchen');
       const melting = UNKNOWN_MELTING[target.at(-1)!]!;
       expect(thing.matter!.melt).toBe(melting);
@@ -247,10 +247,10 @@ describe('thermometer tasks', () => {
     for (const variation of some('measure-melting-point-unknown-substance', 8)) {
       for (const right of [true, false]) {
         const simulator = house('measure-melting-point-unknown-substance', variation);
-        const { target, boxes, limit } = asked(simulator);
+        const { target, boxes, limit } = readTask(simulator);
         const isAbove = UNKNOWN_MELTING[target.at(-1)!]! >= limit!;
         const box = boxes.find(({ means }) => (means === 'above') === (isAbove === right))!;
-        say(simulator, 'teleport to kitchen', 'focus on thermometer', `focus on ${target}`, `focus on ${box.name}`);
+        act(simulator, 'teleport to kitchen', 'focus on thermometer', `focus on ${target}`, `focus on ${box.name}`);
         expect([simulator.goals.complete, simulator.goals.failed]).toEqual([right, !right]);
       }
     }
@@ -260,7 +260,10 @@ describe('thermometer tasks', () => {
 describe('circuit tasks', () => {
   /** A variation that asks about each thing. */
   const variationOf = new Map(
-    some('test-conductivity', 36).map((variation) => [asked(house('test-conductivity', variation)).target, variation]),
+    some('test-conductivity', 36).map((variation) => [
+      readTask(house('test-conductivity', variation)).target,
+      variation,
+    ]),
   );
 
   it('place all parts, a renewable source and another in the workshop', () => {
@@ -284,7 +287,9 @@ describe('circuit tasks', () => {
   it('ask for a renewable source at even numbers, for another at odd ones', () => {
     const name = 'power-component-renewable-vs-nonrenewable-energy';
     for (let variation = 0; variation < 20; variation++)
-      expect(asked(house(name, variation)).goal).toBe(variation % 2 === 0 ? 'power renewable' : 'power nonrenewable');
+      expect(readTask(house(name, variation)).goal).toBe(
+        variation % 2 === 0 ? 'power renewable' : 'power nonrenewable',
+      );
   });
 
   it.each([
@@ -303,7 +308,7 @@ describe('circuit tasks', () => {
   ])('know whether %s conducts: %s', (name, conducts) => {
     const variation = variationOf.get(name)!;
     const simulator = house('test-conductivity', variation);
-    const { place, boxes } = asked(simulator);
+    const { place, boxes } = readTask(simulator);
     expect(['workshop', 'kitchen', 'living room']).toContain(place);
     if (name !== 'water') {
       const thing = thingIn(simulator, name, place);
@@ -319,7 +324,7 @@ describe('circuit tasks', () => {
   it('draw whether an unknown substance conducts, by the variation', () => {
     const drawn = some('test-conductivity-of-unknown-substances', 40).map((variation) => {
       const simulator = house('test-conductivity-of-unknown-substances', variation);
-      const { target, boxes } = asked(simulator);
+      const { target, boxes } = readTask(simulator);
       const thing = thingIn(simulator, target, 'workshop');
       simulator.goals.tick(thing);
       simulator.world.move(thing, thingIn(simulator, boxes[thing.matter!.electric ? 0 : 1]!.name));
@@ -348,7 +353,7 @@ describe('find tasks', () => {
       const planted = pots.filter((pot) => pot.contents.some(({ kind }) => kind.id === 'plant'));
       expect(planted).toHaveLength(3);
       for (const pot of planted) expect(held(pot)).toContain('soil');
-      const { boxes, boxPlace } = asked(simulator);
+      const { boxes, boxPlace } = readTask(simulator);
       expect(placeOf(thingIn(simulator, boxes[0]!.name))!.name).toBe(boxPlace);
     }
   });
@@ -356,7 +361,7 @@ describe('find tasks', () => {
   it('go through five rooms and six colours of boxes for each of ten draws', () => {
     const seen = new Set<string>();
     for (let variation = 0; variation < 30; variation++) {
-      const { boxes, boxPlace } = asked(house('find-animal', variation));
+      const { boxes, boxPlace } = readTask(house('find-animal', variation));
       seen.add(`${boxes[0]!.name} ${boxPlace}`);
     }
     expect(seen.size).toBe(30);
@@ -367,7 +372,7 @@ describe('growing tasks', () => {
   it('put five seeds of the fruit into a jar of the room they name', () => {
     for (const variation of some('grow-plant', 14)) {
       const simulator = house('grow-plant', variation);
-      const { target, place } = asked(simulator);
+      const { target, place } = readTask(simulator);
       const jar = thingIn(simulator, 'seed jar', place);
       const seeds = jar.contents.filter(({ life }) => life?.stage === 'seed' && life.species === target);
       expect(seeds).toHaveLength(5);
@@ -389,7 +394,7 @@ describe('growing tasks', () => {
   });
 
   it.each(['mendelian-genetics-known-plant', 'mendelian-genetics-unknown-plant'])(
-    '%s: two seeds that are pure in the trait asked for, six pots and two boxes',
+    '%s: two seeds that are pure in the trait of the task, six pots and two boxes',
     (name) => {
       for (const variation of some(name, 10)) {
         const simulator = house(name, variation);
@@ -398,7 +403,7 @@ describe('growing tasks', () => {
         const seeds = jar.contents.filter(({ life }) => life !== null);
         expect(seeds).toHaveLength(2);
         expect(greenhouse.contents.filter(({ kind }) => kind.id === 'flower pot')).toHaveLength(6);
-        const { boxes } = asked(simulator);
+        const { boxes } = readTask(simulator);
         expect(boxes.map(({ means }) => means)).toEqual(['dominant', 'recessive']);
         for (const box of boxes) expect(placeOf(thingIn(simulator, box.name))!.name).toBe('greenhouse');
         const [one, other] = seeds.map(({ life }) => life!.genes!) as [never, never];
@@ -414,7 +419,7 @@ describe('chemistry tasks', () => {
   it('place what the recipe asks for, but water and paint, with the recipe in the room they name', () => {
     for (let variation = 0; variation < 32; variation++) {
       const simulator = house('chemistry-mix', variation);
-      const { target, place } = asked(simulator);
+      const { target, place } = readTask(simulator);
       const recipe = thingIn(simulator, 'recipe', place);
       expect(recipe.print!.title).toBe(`instructions to make ${target}`);
       const inputs = /you need to mix (.*)\.$/.exec(recipe.print!.text)![1]!.split(', ');
@@ -424,7 +429,7 @@ describe('chemistry tasks', () => {
   });
 
   it('go through sixteen products, each for the kitchen and for the workshop', () => {
-    const all = Array.from({ length: 32 }, (_, variation) => asked(house('chemistry-mix', variation)));
+    const all = Array.from({ length: 32 }, (_, variation) => readTask(house('chemistry-mix', variation)));
     expect(new Set(all.map(({ target }) => target)).size).toBe(16);
     expect(all.slice(0, 9).map(({ place }) => place)).toEqual([...Array(8).fill('kitchen'), 'workshop']);
   });
@@ -450,7 +455,7 @@ describe('chemistry tasks', () => {
     [24, 'violet-red paint'],
     [30, 'blue-violet paint'],
   ])('number %i of the tertiary ones asks for %s', (variation, target) => {
-    expect(asked(house('chemistry-mix-paint-tertiary-color', variation))).toMatchObject({
+    expect(readTask(house('chemistry-mix-paint-tertiary-color', variation))).toMatchObject({
       goal: 'mix paint twice',
       target,
     });
@@ -465,7 +470,7 @@ describe('lifespan tasks', () => {
   ])('%s: three animals outside, a right one and wrong ones', (name, goal) => {
     for (const variation of some(name, 6)) {
       const right = house(name, variation);
-      expect(asked(right)).toMatchObject({ goal, place: 'outside' });
+      expect(readTask(right)).toMatchObject({ goal, place: 'outside' });
       const animals = inRoom(right, 'outside').contents.filter(({ life }) => life !== null);
       expect(animals).toHaveLength(3);
       animals.sort((a, b) => SPANS[b.life!.species]! - SPANS[a.life!.species]!);
@@ -494,7 +499,7 @@ describe('life-stage tasks', () => {
     const seen = new Set<string>();
     for (let variation = 0; variation < 14; variation++) {
       const simulator = house('identify-life-stages-1', variation);
-      const { target } = asked(simulator);
+      const { target } = readTask(simulator);
       seen.add(target);
       expect(thingIn(simulator, target, 'outside').life!.species).toBe(target);
       expect([3, 4]).toContain(simulator.goals.ordered.length);
@@ -509,7 +514,7 @@ describe('life-stage tasks', () => {
       const pots = outside.contents.filter(({ kind }) => kind.id === 'self watering flower pot');
       const stages = pots.map((pot) => pot.contents.find(({ life }) => life !== null)!.life!);
       expect(stages.map(({ stage }) => stage)).toEqual(['seed', 'seedling', 'adult', 'reproducing', 'dead']);
-      expect(new Set(stages.map(({ species }) => species))).toEqual(new Set([asked(simulator).target]));
+      expect(new Set(stages.map(({ species }) => species))).toEqual(new Set([readTask(simulator).target]));
       const animals = outside.contents.filter(({ kind }) => kind.id === 'animal');
       expect(new Set(animals.map(({ life }) => life!.stage)).size).toBe(animals.length);
       expect(animals.length).toBeGreaterThanOrEqual(4);
@@ -543,7 +548,7 @@ describe('inclined planes', () => {
     for (const name of [NAMED, 'inclined-plane-determine-angle']) {
       for (const variation of some(name, 9)) {
         const simulator = house(name, variation);
-        const { goal } = asked(simulator);
+        const { goal } = readTask(simulator);
         const by = goal.includes('friction') ? 'friction' : 'angle';
         const planes = inRoom(simulator, 'workshop').contents.filter(({ plane }) => plane !== null);
         planes.sort((a, b) => b.plane![by] - a.plane![by]);
@@ -554,7 +559,7 @@ describe('inclined planes', () => {
     }
   });
 
-  it('have the friction of the surface they are said to have', () => {
+  it('have the friction of the surface that they name', () => {
     const frictions = new Map([...MATERIALS.values()].map(({ substance, friction }) => [substance, friction]));
     for (const variation of some(NAMED, 15)) {
       for (const { plane } of inRoom(house(NAMED, variation), 'workshop').contents)

@@ -1,4 +1,4 @@
-/** Texts of SciWorld: how each sort of thing is told in a list, and how when it is looked at. */
+/** Texts of SciWorld: how each sort of thing appears in a list, and how when it is looked at. */
 import { describe, expect, it } from 'vitest';
 import { BOOKS, PICTURES } from '../../../envs/sciworld/pictures-and-books.ts';
 import { cursory, degrees, describeDetails, describeName, double, lines } from '../../../envs/sciworld/text.ts';
@@ -173,7 +173,7 @@ describe('a thing', () => {
     for (const { text, author } of BOOKS) expect([author, text.length > 10]).toEqual([author, true]);
   });
 
-  it('that burns or has burned says so before all else', () => {
+  it('that burns or has burned shows it before all else', () => {
     const { put } = smallWorld();
     const wood = put('wood');
     wood.matter!.burning = true;
@@ -200,13 +200,13 @@ describe('lists', () => {
     ).toBe('\tan Zither\n\ta substance called soap\n\ta substance called soap\n');
   });
 
-  it('of nothing say so', () => {
+  it('of nothing state it', () => {
     expect(lines([], null)).toBe('\tnothing');
   });
 });
 
 describe('doors and drains', () => {
-  it('tell where they lead, from where one stands', () => {
+  it('show where they lead, from where one stands', () => {
     const simulator = house();
     const kitchen = thingIn(simulator, 'kitchen');
     const door = kitchen.portals[0]!;
@@ -233,7 +233,7 @@ describe('doors and drains', () => {
 });
 
 describe('contacts', () => {
-  it('tell their owner in short, and what they are connected to at length', () => {
+  it('name their owner in short, and what they are connected to at length', () => {
     const { put } = smallWorld();
     const [bulb, wire] = [put('red light bulb'), put('red wire')];
     const [end] = wire.terminals!;
@@ -269,7 +269,7 @@ describe('inclined planes', () => {
 });
 
 describe('rooms', () => {
-  it('tell their things, then their doors', () => {
+  it('list their things, then their doors', () => {
     const { put, room } = smallWorld('bathroom');
     put('soap');
     expect(describeDetails(room, room)).toBe(
@@ -277,17 +277,17 @@ describe('rooms', () => {
     );
   });
 
-  it('of the outside are told otherwise', () => {
+  it('of the outside are described otherwise', () => {
     const { room } = smallWorld('outside');
     expect(describeDetails(room, room)).toBe(
       'This outside location is called the outside. Here you see: \n\tthe agent\nYou also see:\n',
     );
   });
 
-  it('of the house tell each door once, sorted', () => {
+  it('of the house list each door once, sorted', () => {
     const simulator = house();
-    const said = describeDetails(thingIn(simulator, 'hallway'), thingIn(simulator, 'hallway'));
-    expect(said.split('You also see:\n')[1]!.split('\n')).toEqual([
+    const text = describeDetails(thingIn(simulator, 'hallway'), thingIn(simulator, 'hallway'));
+    expect(text.split('You also see:\n')[1]!.split('\n')).toEqual([
       ...['art studio', 'bedroom', 'greenhouse', 'kitchen', 'living room', 'workshop'].map(
         (room) => `\tA door to the ${room} (that is closed)`,
       ),
@@ -303,7 +303,7 @@ describe('numbers', () => {
     [2.5, '3'],
     [-0.3, '-0'],
     [-17.6, '-18'],
-  ])('%d degrees are told as %s', (celsius, text) => {
+  ])('%d degrees are printed as %s', (celsius, text) => {
     expect(degrees(celsius)).toBe(text);
   });
 

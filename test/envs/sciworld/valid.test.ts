@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
 import { chooseNames, listThings } from '../../../envs/sciworld/names.ts';
 import { availableActions } from '../../../envs/sciworld/valid.ts';
-import { house, say, smallWorld, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
 describe('listed things', () => {
   it('are the room, its doors with what is behind, and all it holds, shut away or not', () => {
@@ -16,7 +16,7 @@ describe('listed things', () => {
     expect(new Set(listThings(kitchen, false)).size).toBe(names.length);
   });
 
-  it('leave hidden contacts out unless they are asked for', () => {
+  it('leave hidden contacts out unless they are requested', () => {
     const simulator = house();
     const kitchen = thingIn(simulator, 'kitchen');
     const [shown, all] = [listThings(kitchen, false), listThings(kitchen, true)];
@@ -64,7 +64,7 @@ describe('chosen names', () => {
     expect(choose(ids, 5)).toEqual(choose(ids, 5));
   });
 
-  it('tell doors by where they lead', () => {
+  it('name doors by where they lead', () => {
     const simulator = house();
     const kitchen = thingIn(simulator, 'kitchen');
     const names = chooseNames(kitchen.portals, kitchen, new JavaRandom(0));
@@ -78,11 +78,11 @@ describe('chosen names', () => {
 describe('the list', () => {
   const kitchen = () => {
     const simulator = house();
-    say(simulator, 'teleport to kitchen');
+    act(simulator, 'teleport to kitchen');
     return simulator;
   };
 
-  it('is sorted, and has the same length however it is asked for', () => {
+  it('is sorted, and the same on every call', () => {
     const simulator = kitchen();
     const lazy = simulator.drawValid();
     const list = lazy();
@@ -135,9 +135,9 @@ describe('the list', () => {
     ).toHaveLength(1);
   });
 
-  it('gives up to be put down only what is held, and to be picked up only what is not', () => {
+  it('lists only held things to put down, and only others to pick up', () => {
     const simulator = kitchen();
-    say(simulator, 'pick up soap');
+    act(simulator, 'pick up soap');
     const list = simulator.valid();
     expect(list).toContain('put down soap');
     expect(list).not.toContain('pick up soap');
@@ -165,7 +165,7 @@ describe('the list', () => {
 
   it('has the numbers alone while a command is ambiguous', () => {
     const simulator = house('boil', 0, ['teleportAction', 'openContainers']);
-    say(simulator, 'teleport to kitchen', 'pick up orange');
+    act(simulator, 'teleport to kitchen', 'pick up orange');
     expect(simulator.valid()).toEqual(['0', '1']);
   });
 

@@ -1,4 +1,4 @@
-/** View of SciWorld for the local policy: the parts things have in the task, and what each turn and candidate says. */
+/** View of SciWorld for the local policy: the parts things have in the task, and what each turn and candidate shows. */
 import { describe, expect, it } from 'vitest';
 import { createEnv, type SciWorldSession, view } from '../../../envs/sciworld/index.ts';
 import { begin, type Memory, updateMemory } from '../../../envs/sciworld/memory.ts';
@@ -18,69 +18,69 @@ const open = (name: string, variation = 0) => {
 function play(name: string, ...actions: readonly string[]) {
   const session = open(name);
   let memory: Memory = begin(session.first);
-  let told = '';
+  let text = '';
   for (const action of actions) {
     const turn = { action, observation: session.step(action).observation };
     memory = updateMemory(memory, turn);
-    told = view.turn(turn, memory);
+    text = view.turn(turn, memory);
   }
-  return { memory, told, session };
+  return { memory, text, session };
 }
 
 const prompt = (name: string, variation = 0) => view.prompt(open(name, variation).first);
 const text = (segments: readonly string[]) => segments.join('');
 
 describe('the prompt', () => {
-  it('tells goal, target, limit, places and what is seen', () => {
+  it('shows goal, target, limit, places and what is seen', () => {
     const session = open('use-thermometer');
     const { segments } = view.prompt(session.first);
     expect(segments[0]).toBe('goal temperature');
     expect(text(segments)).toMatch(/ target .+ limit (?:minus )?\d+ place .+ boxes .+ here .+ see /);
   });
 
-  it('tells a limit below 0 in words', () => {
+  it('writes a limit below 0 in words', () => {
     const variation = Array.from({ length: 60 }, (_, i) => i).find((i) =>
       open('use-thermometer', i).first.observation.includes('-50.0'),
     )!;
     expect(text(prompt('use-thermometer', variation).segments)).toContain(' limit minus 50');
   });
 
-  it('leaves out what the task does not say', () => {
+  it('leaves out what the task does not state', () => {
     expect(text(prompt('lifespan-longest-lived').segments)).not.toMatch(/ (?:target|limit|boxes) /);
   });
 
   it('mentions the segments that an action is about', () => {
     const rendered = prompt('use-thermometer');
-    const { asked } = begin(open('use-thermometer').first);
+    const { task } = begin(open('use-thermometer').first);
     const at = (key: string) => rendered.segments.findIndex((segment) => segment.startsWith(` ${key} `));
-    expect(rendered.mentions!(`focus on ${asked.target}`)).toContain(at('target'));
-    expect(rendered.mentions!(`teleport to ${asked.place}`)).toContain(at('place'));
-    expect(rendered.mentions!(`move ${asked.target} to ${asked.boxes[0]!.name}`)).toContain(at('boxes'));
+    expect(rendered.mentions!(`focus on ${task.target}`)).toContain(at('target'));
+    expect(rendered.mentions!(`teleport to ${task.place}`)).toContain(at('place'));
+    expect(rendered.mentions!(`move ${task.target} to ${task.boxes[0]!.name}`)).toContain(at('boxes'));
     expect(rendered.mentions!('wait')).toEqual([]);
   });
 });
 
 describe('a candidate', () => {
   const { memory } = play('use-thermometer', 'teleport to kitchen', 'pick up thermometer');
-  const { asked } = memory;
+  const { task } = memory;
   const candidate = (action: string) => view.candidate!(action, memory);
 
   it('names what the task names by its part', () => {
-    expect(candidate(`focus on ${asked.target}`)).toBe('focus on target');
-    expect(candidate(`focus on ${asked.target} in bowl`)).toBe('focus on target in bowl');
-    expect(candidate(`move ${asked.target} to ${asked.boxes[0]!.name}`)).toBe('move target box above');
-    expect(candidate(`move ${asked.target} to ${asked.boxes[1]!.name}`)).toBe('move target box below');
+    expect(candidate(`focus on ${task.target}`)).toBe('focus on target');
+    expect(candidate(`focus on ${task.target} in bowl`)).toBe('focus on target in bowl');
+    expect(candidate(`move ${task.target} to ${task.boxes[0]!.name}`)).toBe('move target box above');
+    expect(candidate(`move ${task.target} to ${task.boxes[1]!.name}`)).toBe('move target box below');
   });
 
-  it('says of a place whether it is new, and whether the task names it', () => {
+  it('marks whether a place is new, and whether the task names it', () => {
     expect(candidate('teleport to kitchen')).toMatch(/^teleport to kitchen (?:place )?(?:boxes )?visited$/);
     expect(candidate('go to foundry')).toBe('go to foundry new');
     expect(candidate('open door to foundry')).toBe('open foundry new');
-    expect(candidate(`go to ${asked.boxPlace}`)).toContain('boxes');
-    expect(candidate(`go to ${asked.place}`)).toContain('place');
+    expect(candidate(`go to ${task.boxPlace}`)).toContain('boxes');
+    expect(candidate(`go to ${task.place}`)).toContain('place');
   });
 
-  it('says what is held', () => {
+  it('marks what is held', () => {
     expect(candidate('put down thermometer')).toBe('put down thermometer held');
     expect(candidate('pick up soap')).toBe('pick up soap');
   });
@@ -91,75 +91,75 @@ describe('a candidate', () => {
     expect(candidate(BACK)).toBe(BACK);
   });
 
-  it('tells the last reading beside the boxes', () => {
+  it('shows the last reading beside the boxes', () => {
     const measured: Memory = { ...memory, degrees: 300, state: 'solid' };
-    expect(view.candidate!(`move ${asked.target} to ${asked.boxes[0]!.name}`, measured)).toBe(
+    expect(view.candidate!(`move ${task.target} to ${task.boxes[0]!.name}`, measured)).toBe(
       'move target box above reads above solid',
     );
     const cold: Memory = { ...memory, degrees: -200, state: '' };
-    expect(view.candidate!(`move ${asked.target} to ${asked.boxes[0]!.name}`, cold)).toBe(
+    expect(view.candidate!(`move ${task.target} to ${task.boxes[0]!.name}`, cold)).toBe(
       'move target box above reads below',
     );
   });
 
-  it('tells the state of the circuit where the task is about it', () => {
+  it('shows the state of the circuit where the task is about it', () => {
     const circuits = play('test-conductivity').memory;
-    const [yes] = circuits.asked.boxes;
+    const [yes] = circuits.task.boxes;
     expect(view.candidate!(`move foil to ${yes!.name}`, { ...circuits, power: 'on' })).toMatch(/box conductive on$/);
-    expect(view.candidate!(`move foil to ${yes!.name}`, { ...memory, asked: circuits.asked, power: '' })).toMatch(
+    expect(view.candidate!(`move foil to ${yes!.name}`, { ...memory, task: circuits.task, power: '' })).toMatch(
       /box conductive$/,
     );
   });
 
-  it('says what a recipe needs', () => {
+  it('marks what a recipe needs', () => {
     const { memory: cook } = play('chemistry-mix');
     expect(view.candidate!('pick up flour', { ...cook, needed: ['flour', 'water'] })).toBe('pick up flour needed');
   });
 });
 
 describe('a turn', () => {
-  it('says what was done, how it went and where one is', () => {
-    const { told } = play('boil', 'teleport to kitchen');
-    expect(told).toBe(' teleport to kitchen ok at kitchen');
+  it('shows what was done, how it went and where one is', () => {
+    const { text } = play('boil', 'teleport to kitchen');
+    expect(text).toBe(' teleport to kitchen ok at kitchen');
   });
 
-  it('says that something failed', () => {
-    const { told } = play('boil', 'teleport to kitchen', 'eat stove');
-    expect(told).toBe(' eat stove fail at kitchen');
+  it('shows that something failed', () => {
+    const { text } = play('boil', 'teleport to kitchen', 'eat stove');
+    expect(text).toBe(' eat stove fail at kitchen');
   });
 
-  it('tells what is held, newest last, at most four', () => {
+  it('shows what is held, newest last, at most four', () => {
     const takes = ['soap', 'stopwatch', 'lighter', 'thermometer', 'glass jar'].map((name) => `pick up ${name}`);
-    const { told, memory } = play('boil', 'teleport to kitchen', ...takes);
+    const { text, memory } = play('boil', 'teleport to kitchen', ...takes);
     expect(memory.held).toHaveLength(5);
-    expect(told).toContain(' held stopwatch lighter thermometer glass jar');
-    expect(told).not.toContain('soap');
+    expect(text).toContain(' held stopwatch lighter thermometer glass jar');
+    expect(text).not.toContain('soap');
   });
 
-  it('tells what a look shows, without agent and air', () => {
-    const { told } = play('use-thermometer', 'teleport to kitchen', 'look around');
-    const seen = told.split(' see ')[1]!.split(' ');
+  it('repeats what a look shows, without agent and air', () => {
+    const { text } = play('use-thermometer', 'teleport to kitchen', 'look around');
+    const seen = text.split(' see ')[1]!.split(' ');
     expect(seen.slice(-2)).toEqual(['at', 'kitchen']);
     expect(seen).toEqual(expect.arrayContaining(['chair', 'stove', 'soap']));
     for (const left of ['agent', 'air']) expect(seen).not.toContain(left);
   });
 
-  it('tells what is measured of the thing that is asked about', () => {
+  it('shows what was measured of the thing of the task', () => {
     const first = begin(open('use-thermometer').first);
-    const { told, memory } = play(
+    const { text, memory } = play(
       'use-thermometer',
       'teleport to kitchen',
       'pick up thermometer',
-      `teleport to ${first.asked.place}`,
-      `use thermometer on ${first.asked.target}`,
+      `teleport to ${first.task.place}`,
+      `use thermometer on ${first.task.target}`,
     );
     expect(memory.degrees).not.toBeNull();
-    const side = memory.degrees! > memory.asked.limit! ? 'above' : 'below';
-    expect(told).toMatch(new RegExp(`^ use thermometer target ok reads ${side}`));
+    const side = memory.degrees! > memory.task.limit! ? 'above' : 'below';
+    expect(text).toMatch(new RegExp(`^ use thermometer target ok reads ${side}`));
   });
 
-  it('tells the focus', () => {
-    expect(play('use-thermometer', 'teleport to kitchen', 'focus on thermometer').told).toContain(' focus thermometer');
+  it('shows the focus', () => {
+    expect(play('use-thermometer', 'teleport to kitchen', 'focus on thermometer').text).toContain(' focus thermometer');
   });
 });
 
@@ -179,8 +179,8 @@ describe('words', () => {
   it('are all that prompts, turns and candidates use', () => {
     const known = new Set([...view.words, ...LEXICON.flatMap((phrase) => phrase.split(' '))]);
     const unknown = new Set<string>();
-    const check = (told: string) => {
-      for (const word of told.split(/\s+/))
+    const check = (text: string) => {
+      for (const word of text.split(/\s+/))
         if (word !== '' && !known.has(word) && !/^\d{1,3}$/.test(word)) unknown.add(word);
     };
     for (const name of ['boil', 'find-plant', 'test-conductivity', 'mendelian-genetics-known-plant']) {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import { insertById, type Thing } from '../../../envs/sciworld/thing.ts';
-import { house, type SmallWorld, say, smallWorld, thingIn } from '../../support/small-sciworld.ts';
+import { act, house, type SmallWorld, smallWorld, thingIn } from '../../support/small-sciworld.ts';
 
 /** A thing with a drain to a sewer, as the house has them. */
 function drained({ world, put }: SmallWorld, id: string): { thing: Thing; drain: Thing; sewer: Thing } {
@@ -166,7 +166,7 @@ describe('inclined planes', () => {
 describe('water in the house', () => {
   it('comes from the kitchen sink into a pot, which a fire can boil', () => {
     const simulator = house();
-    say(
+    act(
       simulator,
       'teleport to kitchen',
       'open cupboard',
@@ -175,14 +175,14 @@ describe('water in the house', () => {
       'deactivate sink',
     );
     expect(simulator.step('look at metal pot')).toBe('a metal pot (containing a substance called water)');
-    say(simulator, 'move metal pot to stove', 'activate stove', 'wait', 'wait', 'wait');
+    act(simulator, 'move metal pot to stove', 'activate stove', 'wait', 'wait', 'wait');
     expect(thingIn(simulator, 'metal pot').contents.map(({ name }) => name)).toContain('steam');
   });
 
   it('does not come from a broken sink', () => {
     const simulator = house('boil', 2);
-    const said = say(simulator, 'teleport to kitchen', 'open cupboard', 'move metal pot to sink', 'activate sink');
-    expect(said).toBe("The sink appears broken, and can't be activated or deactivated.");
+    const answer = act(simulator, 'teleport to kitchen', 'open cupboard', 'move metal pot to sink', 'activate sink');
+    expect(answer).toBe("The sink appears broken, and can't be activated or deactivated.");
     expect(waters(thingIn(simulator, 'metal pot'))).toBe(0);
   });
 });

@@ -88,12 +88,12 @@ describe('stages', () => {
   });
 
   it('are listed without an effect on what happens', () => {
-    const [asked, silent] = [open(2936), open(2936)];
+    const [listed, silent] = [open(2936), open(2936)];
     for (let i = 0; i < 30; i++) {
-      asked.actions();
-      expect(asked.step('wait')).toEqual(silent.step('wait'));
+      listed.actions();
+      expect(listed.step('wait')).toEqual(silent.step('wait'));
     }
-    expect(asked.simulator.world.random.draws).toBe(silent.simulator.world.random.draws);
+    expect(listed.simulator.world.random.draws).toBe(silent.simulator.world.random.draws);
   });
 });
 
@@ -147,7 +147,7 @@ describe('random numbers', () => {
       valid();
       return world.random.draws - before;
     };
-    const asked = [
+    const listed = [
       ['boil', 0],
       ['boil', 3],
       ['find-plant', 5],
@@ -155,6 +155,6 @@ describe('random numbers', () => {
       ['test-conductivity', 10],
       ['mendelian-genetics-known-plant', 7],
     ] as const;
-    expect(asked.map(draws)).toEqual([411, 469, 401, 448, 442, 475]);
+    expect(listed.map(draws)).toEqual([411, 469, 401, 448, 442, 475]);
   });
 });

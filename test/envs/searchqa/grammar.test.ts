@@ -19,8 +19,8 @@ describe('an action', () => {
     ['</search><search>', undefined],
     ['<answer x>y</answer>', undefined],
     ['', undefined],
-  ])('%j', (said, command) => {
-    expect(parse(said)).toEqual(command);
+  ])('%j', (text, command) => {
+    expect(parse(text)).toEqual(command);
   });
 
   it('is read back as it is printed', () => {
@@ -46,8 +46,8 @@ describe('blocks', () => {
     ['<think>a</think><think>b</think>', ''],
     ['<think>open', '<think>open'],
     ['<think>a<think>b</think>c</think>', 'c</think>'],
-  ])('of thoughts are taken out of %j', (said, rest) => {
-    expect(stripThoughts(said)).toBe(rest);
+  ])('of thoughts are taken out of %j', (text, rest) => {
+    expect(stripThoughts(text)).toBe(rest);
   });
 
   it.each([
@@ -55,8 +55,8 @@ describe('blocks', () => {
     ['a</answer>b</search>c', 'a</answer>b</search>'],
     ['a</answer>b', 'a</answer>'],
     ['abc', 'abc'],
-  ])('end a response: %j at %j', (said, kept) => {
-    expect(cutAtAction(said)).toBe(kept);
+  ])('end a response: %j at %j', (text, kept) => {
+    expect(cutAtAction(text)).toBe(kept);
   });
 
   it.each([
@@ -64,8 +64,8 @@ describe('blocks', () => {
     ['<answer>a</answer><answer> b </answer>', 2, 'b'],
     ['<answer>a</answer>', 2, undefined],
     ['a', 1, undefined],
-  ])('of answers: the last of %j, of at least %i, is %j', (said, least, answer) => {
-    expect(extractAnswer(said, least)).toBe(answer);
+  ])('of answers: the last of %j, of at min %i, is %j', (text, min, answer) => {
+    expect(extractAnswer(text, min)).toBe(answer);
   });
 });
 
@@ -124,9 +124,9 @@ describe('a tamed passage', () => {
 
   it('is no longer than it may be, and ends with a word', () => {
     fc.assert(
-      fc.property(fc.string({ maxLength: 300 }), fc.integer({ min: 10, max: 120 }), (contents, most) => {
-        const tamed = text.tame(contents, most);
-        expect(tamed.length).toBeLessThanOrEqual(Math.max(most, 200));
+      fc.property(fc.string({ maxLength: 300 }), fc.integer({ min: 10, max: 120 }), (contents, max) => {
+        const tamed = text.tame(contents, max);
+        expect(tamed.length).toBeLessThanOrEqual(Math.max(max, 200));
         expect(/<\/?(?:think|search|information|answer)>/.test(tamed)).toBe(false);
       }),
     );

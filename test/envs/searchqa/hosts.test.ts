@@ -38,7 +38,7 @@ async function pool(options: Record<string, unknown>, threads: number, shared?: 
   return made;
 }
 
-/** Opens an episode, searches, and tells what came back. */
+/** Opens an episode and searches. @returns what came back */
 function search(on: EnvPool, episode: number): Promise<EnvEvent> {
   return new Promise((resolve) => {
     on.observations$.subscribe((event) => {
@@ -56,7 +56,7 @@ describe('searchqa on threads', { timeout: 60_000 }, () => {
     await buildIndex(corpus, index);
     const options = { data: { test: questions }, retriever: { index, corpus } };
     const shared = await share(options);
-    rmSync(index); // whoever reads it again is told that it is not there
+    rmSync(index); // a second read of it fails
     const two = await pool(options, 2, shared);
     for (const event of await Promise.all([search(two, 0), search(two, 1)])) {
       expect(event).toMatchObject({

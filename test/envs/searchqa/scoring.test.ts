@@ -109,34 +109,34 @@ describe('the outcome of a text', () => {
     ['<answer>Ann</answer> no, <answer>Tom</answer>', {}, 0],
     ['<answer>Tom</answer>', { formatScore: 0.1 }, 0.1],
     ['Ann', { formatScore: 0.1 }, 0],
-    ['<answer>Ann</answer>', { least: 2 }, 0],
-    ['<answer>Beijing</answer> <answer>Ann</answer>', { least: 2 }, 1],
+    ['<answer>Ann</answer>', { minAnswers: 2 }, 0],
+    ['<answer>Beijing</answer> <answer>Ann</answer>', { minAnswers: 2 }, 1],
     ['<answer>it is Ann</answer>', { match: subMatch }, 1],
   ])('%j under %j is worth %d', (text, options, score) => {
     expect(outcomeScore(text, ['Ann'], options)).toBe(score);
   });
 });
 
-const said = (...parts: string[]) => `<|im_start|>assistant\n${parts.join('')}`;
-const SEARCHED = said(
+const assistant = (...parts: string[]) => `<|im_start|>assistant\n${parts.join('')}`;
+const SEARCHED = assistant(
   '<think>t</think><search>q</search><information>Ann Bel made it.</information><think>u</think><answer>',
 );
 
 describe('the form of a conversation', () => {
   it.each([
-    [said('<think>t</think><answer>x</answer>'), 'Valid sequence format'],
+    [assistant('<think>t</think><answer>x</answer>'), 'Valid sequence format'],
     [`${SEARCHED}x</answer>`, 'Valid sequence format'],
-    [said('<think>t</think>\n <answer>x</answer>\n'), 'Valid sequence format'],
+    [assistant('<think>t</think>\n <answer>x</answer>\n'), 'Valid sequence format'],
     ['<think>t</think><answer>x</answer>', 'Missing assistant marker'],
-    [said('<think>t<answer>x</answer>'), 'Mismatch in think tags: 1 opening vs 0 closing tags'],
-    [said('<answer>x</answer>'), 'Unexpected tag <answer> in state start'],
-    [said('<think>t</think><information>i</information>'), 'Unexpected tag <information> in state after_think'],
-    [said('<think>a</think><think>b</think>'), 'Unexpected tag <think> in state after_think'],
-    [said('<think>t</think> so <answer>x</answer>'), "Unexpected content 'so' between tags (state: after_think)"],
-    [said('<think>t</think><answer>x</answer> done'), 'Unexpected content in state end'],
-    [said('<think>t</think>'), 'Incomplete sequence, ended in state after_think'],
-    [said(''), 'Incomplete sequence, ended in state start'],
-    [said('<think>t</think><search>q</search>'), 'Incomplete sequence, ended in state after_search'],
+    [assistant('<think>t<answer>x</answer>'), 'Mismatch in think tags: 1 opening vs 0 closing tags'],
+    [assistant('<answer>x</answer>'), 'Unexpected tag <answer> in state start'],
+    [assistant('<think>t</think><information>i</information>'), 'Unexpected tag <information> in state after_think'],
+    [assistant('<think>a</think><think>b</think>'), 'Unexpected tag <think> in state after_think'],
+    [assistant('<think>t</think> so <answer>x</answer>'), "Unexpected content 'so' between tags (state: after_think)"],
+    [assistant('<think>t</think><answer>x</answer> done'), 'Unexpected content in state end'],
+    [assistant('<think>t</think>'), 'Incomplete sequence, ended in state after_think'],
+    [assistant(''), 'Incomplete sequence, ended in state start'],
+    [assistant('<think>t</think><search>q</search>'), 'Incomplete sequence, ended in state after_search'],
   ])('%j: %s', (text, reason) => {
     expect(checkSequence(text)).toEqual({ valid: reason === 'Valid sequence format', reason });
   });
@@ -148,11 +148,11 @@ describe('the score of form and answer', () => {
 
   it.each([
     ['right in form', `${SEARCHED}Ann Bel</answer>`, 1],
-    ['right, not in form', said('<answer>Ann Bel</answer>'), 0.8],
+    ['right, not in form', assistant('<answer>Ann Bel</answer>'), 0.8],
     ['wrong in form, the passage read holds it', `${SEARCHED}Tom</answer>`, 0.25],
-    ['wrong in form', said('<think>t</think><answer>Tom</answer>'), 0.2],
-    ['wrong, not in form', said('<answer>Tom</answer>'), 0.1],
-    ['no answer', said('<think>t</think>'), 0],
+    ['wrong in form', assistant('<think>t</think><answer>Tom</answer>'), 0.2],
+    ['wrong, not in form', assistant('<answer>Tom</answer>'), 0.1],
+    ['no answer', assistant('<think>t</think>'), 0],
   ])('%s', (_what, text, expected) => {
     expect(score(text)).toBeCloseTo(expected, 12);
   });
@@ -164,11 +164,11 @@ describe('the score of form and answer', () => {
   });
 
   it('looks for a golden answer as a whole, in the original letter by letter', () => {
-    const text = said('<information>xyz n</information>');
+    const text = assistant('<information>xyz n</information>');
     expect(retrievalHolds(text, 'Ann')).toBe(false);
     expect(retrievalHolds(text, 'Ann', true)).toBe(true);
     expect(retrievalHolds(text, ['Ann'], true)).toBe(false);
-    expect(retrievalHolds(said('<information> The ann. </information>'), ['Tom', 'Ann'])).toBe(true);
+    expect(retrievalHolds(assistant('<information> The ann. </information>'), ['Tom', 'Ann'])).toBe(true);
     expect(retrievalHolds('Ann', ['Ann'])).toBe(false);
   });
 });

@@ -49,7 +49,7 @@ describe('the view', () => {
     expect(candidate(search('Hollow Meadow of Dra'), begun)).toBe('search asked');
   });
 
-  it('tells two names of a question apart, and restates numbers and names met again on the way from both', () => {
+  it('distinguishes two names of a question, and restates numbers and names met again on the way from both', () => {
     const two = track.begin(first('Which was released first, Dark Hill or Hollow Meadow of Dra?'));
     expect(textOf(two)).toBe('ask which releas first asked one asked two');
     expect(candidate(search('Dark Hill'), two)).toBe('search asked one');
@@ -78,14 +78,14 @@ describe('the view', () => {
 
   it('compares a number with the last one as many steps from the question', () => {
     const two = track.begin(first('Of the father of Ann Bel and the father of Tom Bel, whose birth came first?'));
-    const told = (
+    const readings = (
       ['Ann Bel 1800 Jim Ko', 'Jim Ko 1770 Al Bo', 'Tom Bel 1790 Max Po', 'Max Po 1771 Ed Zu'] as const
     ).reduce((read, line) => {
       const [, title, year, father] = /^(.*) (\d+) (.*)$/.exec(line)!;
       const text = `The father of ${title} is ${father}. The birth of ${title} fell in ${year}.`;
       return track.reduce(read, { action: search(title!), observation: information([title!, text]) });
     }, two);
-    expect(textOf(told).split(' read ').slice(1)).toEqual([
+    expect(textOf(readings).split(' read ').slice(1)).toEqual([
       'number birth fell of asked one',
       'number birth fell of father of asked one',
       'number birth fell of asked two less',
@@ -110,8 +110,8 @@ describe('the view', () => {
   });
 
   it('marks a passage that names all that the question names', () => {
-    const asked = track.begin(first('Who is the father of the painter Ann Bel?'));
-    const read = track.reduce(asked, {
+    const begun = track.begin(first('Who is the father of the painter Ann Bel?'));
+    const read = track.reduce(begun, {
       action: search('Ann Bel'),
       observation: information(
         ['Ann Bel', 'Ann Bel is a poet. The father of Ann Bel is Jim Ko.'],
@@ -136,7 +136,7 @@ describe('the view', () => {
   });
 });
 
-/** What a player sees: the listed actions, the view's texts of them, and everything said before. */
+/** What a player sees: the listed actions, the view's texts of them, and everything shown before. */
 interface Seen {
   readonly listed: readonly string[];
   readonly texts: readonly string[];
@@ -208,9 +208,9 @@ const MARK_RULES: Readonly<Record<string, Rule>> = {
   'the longest way, answers first': ({ texts }) =>
     most(texts, (text) => ways(text) + (text.startsWith('search') ? 0 : 0.5)),
   'the shortest way': ({ texts }) => most(texts, (text) => -ways(text)),
-  'what stands where all asked names stand': ({ texts }) =>
+  'what stands where all names of the question stand': ({ texts }) =>
     most(texts, (text) => (text.endsWith(' both') && !text.startsWith('search') ? 1 : 0)),
-  'the thing asked about with the less number': ({ texts, read }) => {
+  'the name of the question with the less number': ({ texts, read }) => {
     const [, second] = / of asked two (more|less)\b/.exec(textOf(read)) ?? [];
     if (second === undefined) return indicesOf(texts, (text) => /^search asked (?:one|two)$/.test(text));
     const place = second === 'less' ? 'two' : 'one';
@@ -219,23 +219,23 @@ const MARK_RULES: Readonly<Record<string, Rule>> = {
   numbers: ({ texts }) => indicesOf(texts, (text) => text.startsWith('number') && isOwn(text)),
 };
 
-const shared = (words: readonly string[], asked: ReadonlySet<string>) =>
-  new Set(words.filter((word) => asked.has(word))).size;
+const shared = (words: readonly string[], known: ReadonlySet<string>) =>
+  new Set(words.filter((word) => known.has(word))).size;
 
 /** The same rule on the view's words and on the raw text: the sentence that shares most words with the question. */
 const WORD_RULES: Readonly<Record<string, Rule>> = {
   'most words of the question': ({ texts, read, listed, done }) => {
-    const asked = new Set(textOf(read).split(' search ')[0]!.split(' ').slice(1));
-    asked.delete('asked');
+    const known = new Set(textOf(read).split(' search ')[0]!.split(' ').slice(1));
+    known.delete('asked');
     return most(
       texts.map((text, i) => ({ text, fresh: !done.has(listed[i]!) })),
-      ({ text, fresh }) => (fresh ? shared(text.split(' ').slice(1), asked) : -1),
+      ({ text, fresh }) => (fresh ? shared(text.split(' ').slice(1), known) : -1),
     );
   },
 };
 const WORD_PLAYERS: Readonly<Record<string, Rule>> = {
   'most words of the question, raw text': ({ listed, question, observations, done }) => {
-    const asked = new Set(ANALYZERS.english(question));
+    const known = new Set(ANALYZERS.english(question));
     const sentences = observations.flatMap((text) => readPassages(text).flatMap((passage) => passage.text.split('. ')));
     return most(listed, (action) => {
       const { content } = parse(action)!;
@@ -243,7 +243,7 @@ const WORD_PLAYERS: Readonly<Record<string, Rule>> = {
       const holding = sentences.filter((sentence) => sentence.includes(content));
       return Math.max(
         0,
-        ...holding.map((sentence) => shared(ANALYZERS.english(sentence.replaceAll(content, ' ')), asked)),
+        ...holding.map((sentence) => shared(ANALYZERS.english(sentence.replaceAll(content, ' ')), known)),
       );
     });
   },

@@ -29,10 +29,10 @@ describe('relations', () => {
   it.each(RELATIONS.map((one) => [one.name, one] as const))(
     '%s is worded three ways, each with its places',
     (_name, one) => {
-      expect([one.says.length, one.nouns.length, one.asks.length]).toEqual([3, 3, 3]);
-      for (const says of one.says) {
-        expect(says.match(/\{S\}/g)).toHaveLength(1);
-        expect(says.match(/\{O\}/g)).toHaveLength(1);
+      expect([one.statements.length, one.nouns.length, one.asks.length]).toEqual([3, 3, 3]);
+      for (const statement of one.statements) {
+        expect(statement.match(/\{S\}/g)).toHaveLength(1);
+        expect(statement.match(/\{O\}/g)).toHaveLength(1);
       }
       for (const wording of [...one.nouns, ...one.asks]) expect(wording.match(/\{X\}/g)).toHaveLength(1);
       for (const ask of one.asks) expect(ask).toMatch(/^[A-Z]/);
@@ -42,9 +42,9 @@ describe('relations', () => {
 
   it('of each kind all stand in its passages, and only a person’s job stands twice', () => {
     for (const [kind, passages] of Object.entries(PASSAGES)) {
-      const told = passages.flat();
-      expect(new Set(told)).toEqual(new Set(relationsOf(kind as Kind).map(({ name }) => name)));
-      expect(told.length - new Set(told).size).toBe(kind === 'person' ? 1 : 0);
+      const listed = passages.flat();
+      expect(new Set(listed)).toEqual(new Set(relationsOf(kind as Kind).map(({ name }) => name)));
+      expect(listed.length - new Set(listed).size).toBe(kind === 'person' ? 1 : 0);
     }
   });
 
@@ -207,7 +207,7 @@ describe('the solver', () => {
     expect([...solve(KNOWLEDGE, form).values()]).toEqual(answers);
   });
 
-  it('follows every bearer of a name, of the job where one is told', () => {
+  it('follows every bearer of a name, of the job where one is given', () => {
     expect(bearers(KNOWLEDGE, { name: 'Tom Cor' }).map(({ id }) => id)).toEqual([1, 3]);
     expect(bearers(KNOWLEDGE, { name: 'Tom Cor', qualifier: 'poet' }).map(({ id }) => id)).toEqual([1]);
     expect(bearers(KNOWLEDGE, { name: 'Annie Bel' }).map(({ id }) => id)).toEqual([0]);
@@ -231,7 +231,7 @@ describe('wording', () => {
       { type: 'first', a: { name: 'A' }, b: { name: 'B' }, path: ['father', 'birthyear'] },
       'Of the father of A and the father of B, whose birth came first, that of A or B?',
     ],
-  ])('%j is asked "%s"', (form, question) => {
+  ])('%j is worded "%s"', (form, question) => {
     expect(wordForm(form, first, false)).toBe(question);
   });
 
@@ -255,8 +255,8 @@ describe('wording', () => {
   });
 
   it('in a paraphrase shares no word with the passages but names', () => {
-    const asked = wordForm(chain('Ann Bel', 'birthplace'), first, true);
-    expect(asked).toBe('Which place did Ann Bel first call home?');
+    const question = wordForm(chain('Ann Bel', 'birthplace'), first, true);
+    expect(question).toBe('Which place did Ann Bel first call home?');
   });
 
   it.each([
@@ -286,7 +286,7 @@ describe('passages', () => {
     expect(titles.filter((title) => title === '"Zed Works"')).toHaveLength(1);
   });
 
-  it('tell what is known, which a reader of the text gets back', () => {
+  it('state what is known, which a reader of the text gets back', () => {
     const [title, body] = passages[0]!.contents.split('\n') as [string, string];
     expect(title).toBe('"Ann Bel"');
     expect(readAlias('Ann Bel', body)).toBe('Annie Bel');
@@ -369,7 +369,7 @@ describe('task tables', () => {
     ]);
   });
 
-  it('train on some sets where told to, and test on all', () => {
+  it('train on some sets where configured, and test on all', () => {
     const table = tableOf(runs, ['hotpotqa']);
     expect([table.split('test').length, table.split('train')]).toEqual([5, [9]]);
   });

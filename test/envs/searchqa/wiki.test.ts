@@ -34,7 +34,7 @@ describe('the embedded world', () => {
     expect([knowledge.things.length, passages.length]).toEqual([3575, 5255]);
   });
 
-  it('says in its passages what it knows: a reader of the text alone gets the same facts', () => {
+  it('states in its passages what it knows: a reader of the text alone gets the same facts', () => {
     const read = new Map<string, Set<string>>();
     for (const { contents } of passages) {
       const [title, body] = contents.split('\n') as [string, string];
@@ -70,7 +70,7 @@ describe('the embedded world', () => {
 });
 
 describe('every question', () => {
-  it('says its form, which has one answer by the solver', () => {
+  it('records its form, which has one answer by the solver', () => {
     for (const index of [...test, ...trained]) {
       const { question, form, answers } = wiki.makeQuestion(index);
       const read = readForm(question);
@@ -80,7 +80,7 @@ describe('every question', () => {
     }
   });
 
-  it('of the test is asked once, and has the set and the hops of its index', () => {
+  it('of the test occurs once, and has the set and the hops of its index', () => {
     expect(test.length).toBe(400);
     expect(new Set(test.map((index) => wiki.makeQuestion(index).question)).size).toBe(400);
     const counts: Record<string, number> = {};
@@ -114,13 +114,13 @@ describe('every question', () => {
     for (const index of composition!) expect(isNew(index), wiki.makeQuestion(index).question).toBe(true);
     // Of all training questions, that is; a sample of them may miss a pair.
     if (long) for (const index of test) expect(isNew(index)).toBe(composition!.includes(index));
-    const asked = new Set(composition!.flatMap(pairs).filter((pair) => !known.has(pair)));
-    console.log(`composition: 40 questions, ${asked.size} pairs of relations that no training question joins`);
-    expect(asked.size).toBeGreaterThan(3);
+    const pairsOfTest = new Set(composition!.flatMap(pairs).filter((pair) => !known.has(pair)));
+    console.log(`composition: 40 questions, ${pairsOfTest.size} pairs of relations that no training question joins`);
+    expect(pairsOfTest.size).toBeGreaterThan(3);
   });
 
   it('for testing walks no component that one for training walks', () => {
-    /** Components of every fact on the way, whoever bears the start's name. */
+    /** Components of every fact on the way, for every bearer of the start's name. */
     const walked = (index: number) => {
       const { form } = wiki.makeQuestion(index);
       const starts = form.type === 'chain' ? [form.start] : [form.a, form.b];
@@ -173,20 +173,20 @@ describe('players', () => {
     timeout: 600_000,
   }, async () => {
     const oracle = createOracle();
-    const counts = new Map<string, { asked: number; listed: number; right: number }>();
+    const counts = new Map<string, { questions: number; listed: number; right: number }>();
     for (const index of [...test, ...trained]) {
       const act = oracle({ env: 'searchqa', index, seed: 0 });
       const { success, listed } = await play(index, (step) => act(step as never));
-      const count = counts.get(tasks.label(index)) ?? { asked: 0, listed: 0, right: 0 };
+      const count = counts.get(tasks.label(index)) ?? { questions: 0, listed: 0, right: 0 };
       counts.set(tasks.label(index), count);
-      count.asked++;
+      count.questions++;
       if (success) count.right++;
       if (success && listed) count.listed++;
     }
-    for (const [set, { asked, listed, right }] of counts) {
-      console.log(`oracle, ${set}: ${right} of ${asked}, ${listed} with listed actions alone`);
-      expect(right).toBe(asked);
-      expect(listed / asked).toBeGreaterThanOrEqual(0.99);
+    for (const [set, { questions, listed, right }] of counts) {
+      console.log(`oracle, ${set}: ${right} of ${questions}, ${listed} with listed actions alone`);
+      expect(right).toBe(questions);
+      expect(listed / questions).toBeGreaterThanOrEqual(0.99);
     }
   });
 
@@ -245,8 +245,8 @@ describe('the drawing', () => {
       turns.push({ action, observation: ((await session.step(action)) as EnvStep).observation });
     }
     const panels = draw(task, session.first, turns, options).panels;
-    const [asked, read, given] = panels as [TextPanel, TextPanel, ListPanel];
-    expect(asked.lines).toEqual([question]);
+    const [asking, read, given] = panels as [TextPanel, TextPanel, ListPanel];
+    expect(asking.lines).toEqual([question]);
     return { read: read.lines, given: given.items };
   };
 
@@ -260,7 +260,7 @@ describe('the drawing', () => {
     expect(right.given).toEqual([{ name: answers[0], mark: 'good' }, ...gold]);
   });
 
-  it('tells no right answer before the end, of another world, or where it is not told the options', async () => {
+  it('shows no right answer before the end, of another world, or without the options', async () => {
     expect((await drawn('<search>x</search>', {})).given).toEqual([]);
     const bad = [{ name: 'nobody', mark: 'bad' }];
     for (const options of [undefined, { world: { seed: 2 } }, { url: 'http://x' }, { data: { test: 'nowhere' } }]) {

@@ -70,13 +70,13 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
       for (const { action, observation, reward, done, inventory } of recorded) {
         const answer = session.step(action);
         if (/using (.*, *)?0+ /.test(action) && answer.observation !== observation) {
-          // None of something: the original finds it held once `get 0` was said, ours never. It fails either way.
+          // None of something: the original finds it held after `get 0`, ours never. It fails either way.
           expect(observation).toMatch(/^Could not find a valid recipe /);
           expect(answer.observation).toMatch(/^Could not find enough items /);
         } else {
           const nameless = observation.endsWith(' to craft None');
-          const said = nameless ? answer.observation.replace(/minecraft:\w+$/, 'None') : answer.observation;
-          expect(said).toBe(withoutNone(observation));
+          const ours = nameless ? answer.observation.replace(/minecraft:\w+$/, 'None') : answer.observation;
+          expect(ours).toBe(withoutNone(observation));
         }
         expect([answer.reward, answer.kind === 'terminated']).toEqual([reward, done]);
         const ours = session.inventory.map(([name, amount]) => [`minecraft:${name}`, Number(amount)]);

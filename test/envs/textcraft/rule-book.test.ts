@@ -81,7 +81,7 @@ describe('the tree', () => {
 
 describe('effects', () => {
   const effects = new Effects(tree, 'corrected');
-  const said = (action: string) => {
+  const answerTo = (action: string) => {
     const effect = effects.of(action);
     return 'answer' in effect ? effect.answer.observation : effect.type;
   };
@@ -99,7 +99,7 @@ describe('effects', () => {
     ['dance', 'Could not execute dance'],
     ['', 'Could not execute '],
   ])('of %j', (action, observation) => {
-    expect(said(action)).toBe(observation);
+    expect(answerTo(action)).toBe(observation);
   });
 
   it.each([
@@ -110,11 +110,11 @@ describe('effects', () => {
   ])('of %j is that no recipe fits, and makes nothing', (action) => {
     const effect = effects.of(action);
     expect(effect.type === 'craft' && effect.makes).toBeUndefined();
-    expect(said(action)).toMatch(/^Could not find a valid recipe for /);
+    expect(answerTo(action)).toMatch(/^Could not find a valid recipe for /);
   });
 
-  it('of a tag as an ingredient is a lack, because nobody holds one', () => {
-    expect(said('craft 4 stick using 2 planks')).toBe('Could not find enough items to craft minecraft:stick');
+  it('of a tag as an ingredient is a lack, because a tag is never held', () => {
+    expect(answerTo('craft 4 stick using 2 planks')).toBe('Could not find enough items to craft minecraft:stick');
   });
 
   it('of a tag as the goal names it, which the original does not', () => {
@@ -126,9 +126,9 @@ describe('effects', () => {
     expect(lacking('original')).toBe('Could not find enough items to craft None');
   });
 
-  it('of an endless action are told in part where corrected', () => {
-    expect(said(`get ${'9'.repeat(31)} coal`)).toMatch(/^Could not execute get 9+ coal$/);
-    expect(said('x'.repeat(2000))).toBe(`Could not execute ${'x'.repeat(1000)}…`);
+  it('of an endless action are cut where corrected', () => {
+    expect(answerTo(`get ${'9'.repeat(31)} coal`)).toMatch(/^Could not execute get 9+ coal$/);
+    expect(answerTo('x'.repeat(2000))).toBe(`Could not execute ${'x'.repeat(1000)}…`);
   });
 
   it('are the same object for the same action', () => {
@@ -156,7 +156,7 @@ describe('listed actions', () => {
     expect(listActions(offers, held(['coal', 1], ['stick', 1]))).toContain('craft 4 torch using 1 coal, 1 stick');
   });
 
-  it('name powers of two where asked to', () => {
+  it('name powers of two where configured', () => {
     const offers = new OfferBook(effects, 'powers').of(['craft 1 x using 3 coal', 'craft 1 y using 1 coal'], false);
     expect(offers.always).toEqual([1, 2, 3, 4, 8, 16, 32, 64].map((amount) => `get ${amount} coal`));
   });
@@ -220,7 +220,7 @@ describe('amounts', () => {
 });
 
 describe('texts', () => {
-  it('tell the inventory with a blank after each, and an empty one in words', () => {
+  it('print the inventory with a blank after each, and an empty one in words', () => {
     expect(
       text.inventory([
         ['oak_planks', 4],

@@ -32,7 +32,7 @@ function opening(options: EnvOptions, index: number, seed: number): string {
 }
 
 describe('a varied rule book', () => {
-  it('lets the oracle make any goal, saying only listed actions', () => {
+  it('lets the oracle make any goal, by only listed actions', () => {
     let made = 0;
     fc.assert(
       fc.property(anyOptions, fc.nat(543), fc.nat(2 ** 32 - 1), (options, index, seed) => {
@@ -162,7 +162,7 @@ describe('a varied rule book', () => {
 });
 
 describe('listed actions', () => {
-  it('name powers of two up to a full stack where asked for, besides the named ones', () => {
+  it('name powers of two up to a full stack where configured, besides the named ones', () => {
     const task = { env: 'textcraft', index: 430, seed: 1 };
     const named = createEnv().open(task).actions();
     const powers = createEnv({ amounts: 'powers' }).open(task).actions();
@@ -177,7 +177,7 @@ describe('listed actions', () => {
     expect(amountsOf(powers)).toEqual([...expected].sort((a, b) => a - b));
   });
 
-  it('leave out `inventory` where asked to; it can still be said', () => {
+  it('leave out `inventory` where configured; it stays valid', () => {
     const session = createEnv({ listInventory: false }).open({ env: 'textcraft', index: 0, seed: 1 });
     expect(session.actions()).not.toContain('inventory');
     expect(session.step('inventory').observation).toBe('Inventory: You are not carrying anything.');

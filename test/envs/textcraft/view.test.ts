@@ -84,7 +84,7 @@ describe('the count of what is held', () => {
 /** Account that a player keeps of its own actions, by their words. */
 interface Account {
   readonly done: ReadonlySet<string>;
-  /** Number of each item that should be left, and times that it was asked for. */
+  /** Number of each item that should be left, and times that it was found or made. */
   readonly left: ReadonlyMap<string, number>;
   readonly times: ReadonlyMap<string, number>;
 }
@@ -92,7 +92,7 @@ interface Account {
 /** Candidates of a turn, and what a player may go by. */
 interface Choice {
   readonly actions: readonly string[];
-  /** What the view says of each. */
+  /** The view's text of each. */
   readonly texts: readonly string[];
   readonly account: Account;
 }
@@ -101,7 +101,7 @@ interface Choice {
 type Rule = (choice: Choice) => readonly number[];
 
 /** Stacks that an action asks for and uses up, by its words. */
-function said(action: string): readonly (readonly [item: string, amount: number])[] {
+function itemsOf(action: string): readonly (readonly [item: string, amount: number])[] {
   const [made, used] = action.split(' using ');
   const stacks = (text: string) =>
     Array.from(text.matchAll(/(\d+) ([^,]+)/g), ([, n, item]) => [item!, Number(n)] as const);
@@ -146,7 +146,7 @@ const PLAYERS: Readonly<Record<string, Rule>> = {
   'never twice, crafts first': craftsFirst(neverTwice),
 };
 const accounted = (of: (account: Account) => ReadonlyMap<string, number>) => (choice: Choice) =>
-  choice.actions.map((action) => of(choice.account).get(said(action)[0]?.[0] ?? '') ?? 0);
+  choice.actions.map((action) => of(choice.account).get(itemsOf(action)[0]?.[0] ?? '') ?? 0);
 /** Players without a view, who keep an account of what they did. */
 const ACCOUNTANTS: Readonly<Record<string, Rule>> = {
   ...rulesOn(
@@ -198,10 +198,10 @@ function success(options: EnvOptions, rule: Rule): number {
         const action = among.length > 0 ? actions[rng.pick(among)]! : rng.pick(actions);
         const step = session.step(action);
         seen = track.reduce(seen, { action, observation: step.observation });
-        const [asked] = said(action);
+        const [made] = itemsOf(action);
         account.done.add(action);
-        account.times.set(asked![0], (account.times.get(asked![0]) ?? 0) + 1);
-        for (const [item, amount] of said(action)) account.left.set(item, (account.left.get(item) ?? 0) + amount);
+        account.times.set(made![0], (account.times.get(made![0]) ?? 0) + 1);
+        for (const [item, amount] of itemsOf(action)) account.left.set(item, (account.left.get(item) ?? 0) + amount);
         if (step.kind !== 'terminated') continue;
         won++;
         break;

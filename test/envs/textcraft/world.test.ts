@@ -186,7 +186,7 @@ describe('the grammar', () => {
 });
 
 describe('listed actions', () => {
-  /** What a step did, as the inventory tells. */
+  /** True of a step that was executed, by its observation. */
   const executed = (step: TimeStep) => /^(Got \d|Crafted \d|Inventory: )/.test(step.observation);
 
   it('can all be executed, in every state a random walk reaches', () => {
@@ -198,19 +198,19 @@ describe('listed actions', () => {
     fc.assert(
       fc.property(walk, ({ index, seed, picks }) => {
         const task = { env: env.id, index, seed };
-        const said: string[] = [];
+        const actions: string[] = [];
         for (const pick of picks) {
           const session = env.open(task);
-          for (const action of said) session.step(action);
+          for (const action of actions) session.step(action);
           const listed = session.actions();
           for (const action of listed) {
             const fork = env.open(task);
-            for (const earlier of said) fork.step(earlier);
+            for (const earlier of actions) fork.step(earlier);
             expect(executed(fork.step(action)), action).toBe(true);
           }
           const next = listed[pick % listed.length]!;
           if (session.step(next).kind === 'terminated') break;
-          said.push(next);
+          actions.push(next);
         }
       }),
       { numRuns: long ? 300 : 30 },
@@ -256,9 +256,9 @@ describe('listed actions', () => {
 
 describe('the oracle', () => {
   /** Most turns it takes for a goal of each depth, under any of the seeds below. */
-  const MOST_TURNS = [4, 20, 95, 40];
+  const MAX_TURNS = [4, 20, 95, 40];
 
-  it('makes all 544 goals from what is listed, saying only what is offered, within its turns', () => {
+  it('makes all 544 goals from what is listed, by only offered actions, within its turns', () => {
     const turns: number[][] = [[], [], [], []];
     for (const seed of seeds) {
       for (const index of indices) {
@@ -283,7 +283,7 @@ describe('the oracle', () => {
       console.log(
         `oracle, depth ${i + 1}: ${Math.min(...taken)} to ${Math.max(...taken)} turns, mean ${mean.toFixed(1)}`,
       );
-      expect(Math.max(...taken)).toBeLessThanOrEqual(MOST_TURNS[i]!);
+      expect(Math.max(...taken)).toBeLessThanOrEqual(MAX_TURNS[i]!);
     }
   });
 
@@ -337,8 +337,8 @@ describe('the corrected world', () => {
   });
 
   it('names the tag that cannot be made', () => {
-    const said = both().map((session) => session.step('craft 1 planks using 1 oak log').observation);
-    expect(said).toEqual([
+    const answers = both().map((session) => session.step('craft 1 planks using 1 oak log').observation);
+    expect(answers).toEqual([
       'Could not find enough items to craft minecraft:planks',
       'Could not find enough items to craft None',
     ]);
@@ -419,18 +419,18 @@ describe('the view', () => {
     expect(texts('get 64 stone')).toEqual([]);
   });
 
-  it('tells a turn in a few words', () => {
+  it('renders a turn in a few words', () => {
     const nothing = view.track!.begin({ kind: 'first', observation: '' });
-    const told = (action: string, observation: string) => turn({ action, observation }, nothing);
-    expect(told('get 1 oak logs', 'Got 1 oak logs')).toBe(' 1 oak logs ok');
-    expect(told('craft 4 stick using 2 oak planks', 'Crafted 4 minecraft:stick')).toBe(' craft stick ok');
-    expect(told('craft 4 stick using 2 oak planks', 'Could not find enough items to craft minecraft:stick')).toBe(
+    const turnOf = (action: string, observation: string) => turn({ action, observation }, nothing);
+    expect(turnOf('get 1 oak logs', 'Got 1 oak logs')).toBe(' 1 oak logs ok');
+    expect(turnOf('craft 4 stick using 2 oak planks', 'Crafted 4 minecraft:stick')).toBe(' craft stick ok');
+    expect(turnOf('craft 4 stick using 2 oak planks', 'Could not find enough items to craft minecraft:stick')).toBe(
       ' craft stick fail',
     );
-    expect(told('get 1 nonsense of any length', 'Could not find nonsense of any length')).toBe(' unknown fail');
-    expect(told('look', 'Could not execute look')).toBe(' unknown fail');
-    expect(told('inventory', 'Inventory: You are not carrying anything.')).toBe(' inventory nothing');
-    expect(told('inventory', 'Inventory: [oak planks] (4) [stick] (2) ')).toBe(' inventory 4 oak planks 2 stick');
+    expect(turnOf('get 1 nonsense of any length', 'Could not find nonsense of any length')).toBe(' unknown fail');
+    expect(turnOf('look', 'Could not execute look')).toBe(' unknown fail');
+    expect(turnOf('inventory', 'Inventory: You are not carrying anything.')).toBe(' inventory nothing');
+    expect(turnOf('inventory', 'Inventory: [oak planks] (4) [stick] (2) ')).toBe(' inventory 4 oak planks 2 stick');
   });
 
   it('knows every name as a phrase, and every other word it writes', () => {

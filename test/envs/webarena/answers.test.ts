@@ -1,4 +1,6 @@
-/** Typed answers of the tasks on our own sites: the notations each type is accepted in, and what is no answer. */
+/**
+ * Typed answers of the tasks on our own sites: the notations each type is accepted in, and texts that are no answer.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Answer, accepts, acceptsOriginal, answerText } from '../../../envs/webarena/answers.ts';
@@ -16,7 +18,7 @@ const ANSWERS: readonly (readonly [answer: Answer, text: string])[] = [
 ];
 
 describe('an answer', () => {
-  it.each(ANSWERS)('%j is said as %s', (answer, text) => {
+  it.each(ANSWERS)('%j is written as %s', (answer, text) => {
     expect(answerText(answer)).toBe(text);
     expect(accepts(answer, text)).toBe(true);
     expect(acceptsOriginal(answer, text)).toBe(true);
@@ -109,8 +111,8 @@ describe('laws', () => {
   it('every way is accepted in hours and minutes', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 600 }), (value) => {
-        const said = `${Math.floor(value / 60)} hours ${value % 60} minutes`;
-        expect(accepts({ type: 'minutes', value }, said)).toBe(true);
+        const text = `${Math.floor(value / 60)} hours ${value % 60} minutes`;
+        expect(accepts({ type: 'minutes', value }, text)).toBe(true);
       }),
     );
   });

@@ -25,7 +25,7 @@ describe('the previous action', () => {
     expect(describeAction(action, LINES)).toBe(text);
   });
 
-  it('on an element that is not there says so, in the spelling of the original', () => {
+  it('on an element that is not there is an error, in the spelling of the original', () => {
     expect(describeAction({ type: 'HOVER', id: '99' }, LINES)).toBe(
       'Attempt to perfom "hover" on element "[99]" but no matching element found. Please check the observation more carefully.',
     );

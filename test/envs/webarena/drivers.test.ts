@@ -14,10 +14,10 @@ const missing = findChromium() === undefined;
 if (missing) console.log('skipped: no Chromium (apt-get install chromium, or set CHROMIUM)');
 
 /** Episodes of `ACTIONS` or more to compare: at least these, and as many more as the time allows. */
-const LEAST = Number(process.env.LONGPLAY_EPISODES ?? (long ? 2000 : 10));
+const MIN_RUNS = Number(process.env.LONGPLAY_EPISODES ?? (long ? 2000 : 10));
 /** Actions of an episode that counts; one that stops before is compared and not counted. */
 const ACTIONS = 20;
-const MOST_MS = long ? 0 : 6_000;
+const MAX_MS = long ? 0 : 6_000;
 
 /** A walk over everything a page of ours can hold; `<role name>` stands for the element's number. */
 const WALK = [
@@ -134,13 +134,13 @@ describe.skipIf(missing)('both drivers', () => {
     await openSide(task, inChromium),
   ];
 
-  it('say the same, pay the same and leave the same, whatever is done', { timeout: 24 * 3600_000 }, async () => {
+  it('show the same, pay the same and leave the same, whatever is done', { timeout: 24 * 3600_000 }, async () => {
     const first = Number(process.env.LONGPLAY_FIRST_SEED ?? (long ? 1 : Math.floor(Math.random() * 2 ** 31)));
     const began = Date.now();
     let steps = 0;
     let counted = 0;
     let n = 0;
-    for (; counted < LEAST || Date.now() - began < MOST_MS; n++) {
+    for (; counted < MIN_RUNS || Date.now() - began < MAX_MS; n++) {
       const compared = await compareEpisode(first + n, inProcess, inChromium);
       expect(compared.difference, `seed ${first + n}`).toBeUndefined();
       steps += compared.steps;

@@ -14,14 +14,14 @@ import {
 } from '../../../envs/webarena/evaluate.ts';
 
 const unreachable: Judge = () => Promise.reject(new Error('judge unreachable'));
-/** A judge that always says the same, and remembers what it was asked. */
-function saying(verdict: string) {
-  const asked: unknown[] = [];
+/** Makes a judge that always answers the same and records its questions. */
+function fixedJudge(verdict: string) {
+  const questions: unknown[] = [];
   const judge: Judge = async (question) => {
-    asked.push(question);
+    questions.push(question);
     return verdict;
   };
-  return { judge, asked };
+  return { judge, questions };
 }
 const answers = (reference_answers: Record<string, unknown>, rest: Partial<Evaluation> = {}): Evaluation => ({
   eval_types: ['string_match'],
@@ -75,11 +75,11 @@ describe('answers', () => {
     ['The Ladle', 'ladle', 1],
     ['Ladles', 'ladle', 0],
     ['naïve', 'na', 0],
-  ])('corrected: %j says %j: %i', async (answer, reference, expected) => {
+  ])('corrected: %j includes %j: %i', async (answer, reference, expected) => {
     expect(await score({ must_include: [reference] }, answer, 'corrected')).toBe(expected);
   });
 
-  it('corrected: a dump of everything says nothing', async () => {
+  it('corrected: a dump of everything includes nothing', async () => {
     const dump = Array.from({ length: 60 }, (_, i) => `item ${i}`).join(', ');
     expect(await score({ must_include: ['item 7'] }, dump, 'original')).toBe(1);
     expect(await score({ must_include: ['item 7'] }, dump, 'corrected')).toBe(0);
@@ -97,9 +97,9 @@ describe('answers that a model judges', () => {
     ['incorrect', 0],
     ['partially correct', 0],
   ])('a verdict "%s" pays %i', async (verdict, expected) => {
-    const { judge, asked } = saying(verdict);
+    const { judge, questions } = fixedJudge(verdict);
     expect(await stringMatch(answers({ fuzzy_match: ['4 days'] }), 'How long?', 'Four', judge)).toBe(expected);
-    expect(asked).toEqual([{ kind: 'answer', intent: 'How long?', reference: '4 days', answer: 'four' }]);
+    expect(questions).toEqual([{ kind: 'answer', intent: 'How long?', reference: '4 days', answer: 'four' }]);
   });
 
   it('all have to be right', async () => {
@@ -110,12 +110,14 @@ describe('answers that a model judges', () => {
   });
 
   it('with a verdict that is none are an error', async () => {
-    await expect(stringMatch(answers({ fuzzy_match: ['a'] }), '', 'x', saying('maybe').judge)).rejects.toMatchObject({
+    await expect(
+      stringMatch(answers({ fuzzy_match: ['a'] }), '', 'x', fixedJudge('maybe').judge),
+    ).rejects.toMatchObject({
       name: 'AssertionError',
     });
   });
 
-  it('that cannot be asked for are an error', async () => {
+  it('that cannot be requested are an error', async () => {
     await expect(stringMatch(answers({ fuzzy_match: ['a'] }), '', 'x', unreachable)).rejects.toThrow(
       'judge unreachable',
     );
@@ -133,15 +135,15 @@ describe('tasks that cannot be done', () => {
     ['same', 1],
     ['different', 0],
   ])('pay a reason that is judged "%s": %i', async (verdict, expected) => {
-    const { judge, asked } = saying(verdict);
+    const { judge, questions } = fixedJudge(verdict);
     expect(await stringMatch(task, 'Call?', 'There is no number', judge)).toBe(expected);
-    expect(asked).toEqual([
+    expect(questions).toEqual([
       { kind: 'reason', intent: 'Call?', reference: 'no phone is listed', answer: 'there is no number' },
     ]);
   });
 
   it('with a verdict that is none are an error', async () => {
-    await expect(stringMatch(task, '', 'x', saying('hm').judge)).rejects.toMatchObject({ name: 'AssertionError' });
+    await expect(stringMatch(task, '', 'x', fixedJudge('hm').judge)).rejects.toMatchObject({ name: 'AssertionError' });
   });
 });
 

@@ -106,7 +106,7 @@ describe('an error inside an evaluator', () => {
   });
 });
 
-describe('what an agent sees and says', () => {
+describe('what an agent sees and answers', () => {
   const node = (id: string, role: string, name: string, rect: AxNode['rect'], childIds: string[] = []): AxNode => ({
     id,
     childIds,

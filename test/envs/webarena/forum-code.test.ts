@@ -208,7 +208,7 @@ describe('the code host', () => {
     expect(shown).toEqual([...shown].sort());
   });
 
-  it('filters commits by author, and says when there is no such author', () => {
+  it('filters commits by author, and reports an unknown author', () => {
     const { author } = project.commits[0]!;
     const made = project.commits.filter((one) => one.author === author).length;
     expect(siteOf('gitlab').text(`${AT}/commits?author=${author}`)).toContain(`'${made} found`);

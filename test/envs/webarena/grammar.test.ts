@@ -111,7 +111,7 @@ describe('keys', () => {
 describe('laws', () => {
   const plain = fc.stringMatching(/^[a-zA-Z0-9 .,$-]{1,30}$/).filter((text) => text.trim() === text);
 
-  it('a typed text comes back as it was, with Enter where it is asked for', () => {
+  it('a typed text comes back as it was, with Enter where it is requested', () => {
     fc.assert(
       fc.property(fc.nat(9999), plain, fc.boolean(), (id, text, enter) => {
         expect(ok(`type [${id}] [${text}] [${enter ? 1 : 0}]`)).toEqual({

@@ -78,7 +78,7 @@ function action(observation: string, rng: Rng): string {
 
 const LINE = /^\t*\[\d+\] [A-Za-z]+ (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+: .*)?$/;
 
-/** Everything in an observation that nobody but the session may write. */
+/** Parts of an observation that only the session may write. */
 function expectUnforged(observation: string, trace: readonly string[]): void {
   const where = () => `${JSON.stringify(trace.slice(-3))}\n${observation}`;
   const lines = observation.split('\n');

@@ -1,4 +1,4 @@
-/** The adapter, end to end: our own sites served over HTTP as if somebody else ran them, with configurations in WebArena's form. */
+/** The adapter, end to end: our own sites served over HTTP as foreign sites, with configurations in WebArena's form. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -59,7 +59,7 @@ function config(evaluation: object, task_id: number, more: object = {}) {
   };
 }
 
-/** One site of ours at an address of its own, its state shared by everybody, as foreign sites have it. */
+/** One site of ours at an address of its own, its state shared by all sessions, as foreign sites have it. */
 function serve(episode: Episode, base: string): Promise<Server> {
   const server = createServer((request, response) => {
     let body = '';
@@ -106,7 +106,7 @@ function chromiumProcesses(): number | undefined {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const [, name, state, parent] = /\((.*)\) (\S) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))!;
-      if (state === 'Z') continue; // ended, and not yet asked for
+      if (state === 'Z') continue; // ended, and not yet reaped
       parents.set(Number(pid), Number(parent));
       names.set(Number(pid), name!);
     } catch {
@@ -171,7 +171,7 @@ describe.skipIf(missing)('the adapter', () => {
     return session.step(`click [${idOf(found.observation, 'link', product.name)}]`);
   }
 
-  it('lists the tasks it can play and says what is left out', () => {
+  it('lists the tasks it can play and reports what is left out', () => {
     expect(env.tasks.count).toBe(5);
     expect(env.description).toMatch(/: 5; left out 1 without a site's address and 1 that need a judge/);
     expect(env.replay).toBe('never');

@@ -43,14 +43,14 @@ describe('the map', () => {
     expect(links.get(from.name)).toBe(`/place/${from.id}`);
   });
 
-  it.each(['car', 'bike', 'foot'] as const)('tells the way by %s', (mode) => {
+  it.each(['car', 'bike', 'foot'] as const)('shows the way by %s', (mode) => {
     const metres = map.metres(from.id, to.id, mode);
     const text = siteOf('map').text(`/directions?from=${from.name.toUpperCase()}&to=${to.name}&mode=${mode}`);
     expect(text).toContain(`'${kilometres(metres)}'`);
     expect(text).toContain(`'${minutes(metres, mode)} minutes'`);
   });
 
-  it('asks for both ends, and says which one it does not know', () => {
+  it('asks for both ends, and names the one it does not know', () => {
     expect(siteOf('map').text('/directions')).not.toContain('Distance');
     expect(siteOf('map').text(`/directions?from=${from.name}&to=Nowhere`)).toContain('No place is called Nowhere.');
     expect(siteOf('map').text(`/directions?from=Nowhere&to=${to.name}`)).toContain('No place is called Nowhere.');
@@ -206,11 +206,11 @@ describe('long lists', () => {
     ['-1', 1],
     ['two', 1],
     ['12345', 1],
-  ])('at page %j are at page %i', (asked, page) => {
-    expect(takePage(Array(25).fill(0), asked).page).toBe(page);
+  ])('at page %j are at page %i', (requested, page) => {
+    expect(takePage(Array(25).fill(0), requested).page).toBe(page);
   });
 
-  it('lead to their neighbours and keep what was asked for', () => {
+  it('lead to their neighbours and keep the query', () => {
     const row = pager(takePage(Array(25).fill(0), '2'), '/list', new URLSearchParams('q=a b&page=2'));
     expect(row.cells).toMatchObject([
       { text: '25 found, page 2 of 3' },
@@ -222,7 +222,7 @@ describe('long lists', () => {
 });
 
 describe('an episode', () => {
-  it('has a page for every address, if only to say that there is none', () => {
+  it('has a page for every address, if only a "not found"', () => {
     const episode = new Episode(WORLD);
     expect(episode.get('http://nowhere.test/').status).toBe(404);
     expect(episode.get(`${BASES.shopping}/%E0%A4%A`).status).toBe(404);

@@ -197,12 +197,12 @@ describe('HTML', () => {
   it('lets no value end its attribute', () => {
     const forged = `a" onfocus="alert(1)' x='`;
     const html = htmlOf(build.page('T', build.row(build.textbox(forged, 'n', forged), build.link('x', forged))));
-    const told = 'a&#34; onfocus=&#34;alert(1)&#39; x=&#39;';
-    expect(html).toContain(`<input type="text" name="n" aria-label="${told}" value="${told}">`);
-    expect(html).toContain(`<a href="${told}">x</a>`);
+    const escaped = 'a&#34; onfocus=&#34;alert(1)&#39; x=&#39;';
+    expect(html).toContain(`<input type="text" name="n" aria-label="${escaped}" value="${escaped}">`);
+    expect(html).toContain(`<a href="${escaped}">x</a>`);
   });
 
-  it('holds every text as text, whatever it says', () => {
+  it('holds every text as text, whatever it contains', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const html = htmlOf(build.page(text, build.row(text, build.link(text, text), build.textbox(text, text, text))));

@@ -39,9 +39,9 @@ describe('screenshots', () => {
     );
   });
 
-  it('leaves out what cannot be had or written, and says so once', async () => {
-    const said: string[] = [];
-    const warn = (message: string) => said.push(message);
+  it('leaves out what cannot be had or written, and warns once', async () => {
+    const warnings: string[] = [];
+    const warn = (message: string) => warnings.push(message);
     const gone = painter(() => Promise.reject(new Error('Target closed')));
     const file = join(root, 'one.jpeg');
     await keepScreenshot(gone, file, warn);
@@ -50,7 +50,7 @@ describe('screenshots', () => {
       join(root, 'absent', 'two.jpeg'),
       warn,
     );
-    expect(said).toEqual(['webarena: a screenshot was not kept, and others may follow: Target closed']);
+    expect(warnings).toEqual(['webarena: a screenshot was not kept, and others may follow: Target closed']);
     await Promise.all(
       ['old', 'new'].map((text) =>
         keepScreenshot(

@@ -22,33 +22,33 @@ describe('an observation', () => {
     expect(text.endsWith('\nPREVIOUS ACTION: None')).toBe(true);
   });
 
-  it('tells addresses at links in the dialect of today', async () => {
+  it('prints addresses at links in the dialect of today', async () => {
     expect((await browse(SHOP)).text).not.toContain(' url: ');
     expect((await browse(SHOP, { dialect: 'chromium' })).text).toMatch(/link 'My Cart' url: http:\/\/shop\.test\/cart/);
   });
 
   it('stays under its bound, whatever is typed', async () => {
     const page = await browse(FORUM);
-    const text = await page.say(`type [<searchbox Search posts>] [${'x'.repeat(30_000)}] [0]`);
+    const text = await page.act(`type [<searchbox Search posts>] [${'x'.repeat(30_000)}] [0]`);
     expect(text.length).toBeLessThanOrEqual(MAX_OBSERVATION);
   });
 });
 
 describe('an action', () => {
-  it('on a link follows it, and is told by the element', async () => {
+  it('on a link follows it, and is described by the element', async () => {
     const page = await browse(SHOP);
     const id = page.id('link', 'My Cart');
-    const text = await page.say('click [<link My Cart>]');
+    const text = await page.act('click [<link My Cart>]');
     expect(text).toContain('\nURL: http://onestopmarket.com/cart\n');
     expect(text).toContain(`\nPREVIOUS ACTION: click [${id}] where [${id}] is link 'My Cart'`);
   });
 
   it('typed with Enter sends the form; without, it only fills the field', async () => {
     const page = await browse(SHOP);
-    const filled = await page.say('type [<searchbox Search>] [kettle] [0]');
+    const filled = await page.act('type [<searchbox Search>] [kettle] [0]');
     expect(filled).toContain("StaticText 'kettle'");
     expect(filled).toContain('URL: http://onestopmarket.com/\n');
-    const sent = await page.say('type [<searchbox Search>] [pan] [1]');
+    const sent = await page.act('type [<searchbox Search>] [pan] [1]');
     expect(sent).toContain('URL: http://onestopmarket.com/search?q=pan\n');
   });
 
@@ -61,59 +61,59 @@ describe('an action', () => {
     ['goto [ftp://shop.test/]', 'that address cannot be opened'],
     ['goto [http://me@shop.test/]', 'that address cannot be opened'],
     ['dance', 'Invalid action dance'],
-  ])('%s says why it could not be done, in a line of its own', async (action, error) => {
+  ])('%s answers why it failed, in a line of its own', async (action, error) => {
     const page = await browse(SHOP);
-    expect((await page.say(action)).split('\n').at(-1)).toBe(`ERROR: ${error}`);
+    expect((await page.act(action)).split('\n').at(-1)).toBe(`ERROR: ${error}`);
     const original = await browse(SHOP, { fidelity: 'original' });
-    expect(await original.say(action)).not.toContain('\nERROR');
+    expect(await original.act(action)).not.toContain('\nERROR');
   });
 
   it('goes to a site by its public name, and to ours', async () => {
     const page = await browse(SHOP);
-    expect(await page.say('goto [http://openstreetmap.org]')).toContain('URL: http://openstreetmap.org/\n');
-    expect(await page.say('goto [http://wiki.test/wiki/none#x]')).toContain('URL: http://wikipedia.org/wiki/none\n');
-    expect(await page.say('goto [shop.test/cart]')).toContain('URL: http://onestopmarket.com/cart\n');
+    expect(await page.act('goto [http://openstreetmap.org]')).toContain('URL: http://openstreetmap.org/\n');
+    expect(await page.act('goto [http://wiki.test/wiki/none#x]')).toContain('URL: http://wikipedia.org/wiki/none\n');
+    expect(await page.act('goto [shop.test/cart]')).toContain('URL: http://onestopmarket.com/cart\n');
   });
 
   it('goes back and on through history', async () => {
     const page = await browse(SHOP);
-    await page.say('click [<link My Cart>]', 'click [<link Contact Us>]');
-    expect(await page.say('go_back')).toContain('/cart\n');
-    expect(await page.say('go_forward')).toContain('/contact\n');
+    await page.act('click [<link My Cart>]', 'click [<link Contact Us>]');
+    expect(await page.act('go_back')).toContain('/cart\n');
+    expect(await page.act('go_forward')).toContain('/contact\n');
   });
 
   it('opens, switches and closes tabs, eight at most', async () => {
     const page = await browse(SHOP);
-    await page.say('new_tab');
+    await page.act('new_tab');
     expect(page.text).toMatch(/^OBSERVATION:\nTab 0: Welcome - Harbour Store \| Tab 1 \(current\): \n/);
     expect(page.text).toContain('URL: about:blank\n');
-    await page.say('tab_focus [0]');
+    await page.act('tab_focus [0]');
     expect(page.text).toContain('Tab 0 (current): Welcome');
-    for (let i = 0; i < 6; i++) await page.say('new_tab');
-    expect(await page.say('new_tab')).toContain('ERROR: there are 8 tabs already');
-    await page.say('close_tab');
+    for (let i = 0; i < 6; i++) await page.act('new_tab');
+    expect(await page.act('new_tab')).toContain('ERROR: there are 8 tabs already');
+    await page.act('close_tab');
     expect(page.text).toContain('Tab 6 (current)');
   });
 
   it('opens a select in place, chooses, and closes it by a second click', async () => {
     const page = await browse(SHOP);
-    await page.say('click [<link Kitchen>]');
-    const opened = await page.say('click [<combobox Sort by>]');
+    await page.act('click [<link Kitchen>]');
+    const opened = await page.act('click [<combobox Sort by>]');
     expect(opened).toMatch(/combobox 'Sort by' focused: True hasPopup: menu expanded: True value: 'Position'/);
     expect(opened).toContain("option 'Price ascending' selected: False");
-    const closed = await page.say('click [<combobox Sort by>]');
+    const closed = await page.act('click [<combobox Sort by>]');
     expect(closed).not.toContain("option 'Name'");
-    const chosen = await page.say('click [<combobox Sort by>]', 'click [<option Name>]');
+    const chosen = await page.act('click [<combobox Sort by>]', 'click [<option Name>]');
     expect(chosen).toContain("value: 'Name'");
     expect(chosen).not.toMatch(/^\t+\[\d+\] option/m);
   });
 
   it('in a block between backticks counts, the text around it not', async () => {
     const page = await browse(SHOP);
-    expect(await page.say('I think ```goto [http://map.test/]``` is right')).toContain('openstreetmap.org');
+    expect(await page.act('I think ```goto [http://map.test/]``` is right')).toContain('openstreetmap.org');
   });
 
-  it('after the end says the same again', async () => {
+  it('after the end repeats the same answer', async () => {
     const { session } = await browse(SHOP);
     const end = await session.step('stop [nothing]');
     expect(end).toMatchObject({ kind: 'terminated', reward: 0, success: false });
@@ -130,7 +130,7 @@ describe('an action', () => {
 
 describe('the list of actions', () => {
   it.each([SHOP, OFFICE, MAP, CODE, FORUM])(
-    'of task %i is short, without doubles, and every text in it can be said',
+    'of task %i is short, without doubles, and every text in it is valid',
     async (index) => {
       const { session } = await browse(index);
       const listed = session.actions();
@@ -145,7 +145,7 @@ describe('the list of actions', () => {
     },
   );
 
-  it('has what the objective says in quotes for fields', async () => {
+  it('has what the objective quotes for fields', async () => {
     const page = await browse(SHOP);
     const { instance } = drawTask({ index: SHOP, seed: 0 });
     const quoted = /"([^"]+)"/.exec(instance.intent)![1]!;
@@ -155,7 +155,7 @@ describe('the list of actions', () => {
   it('asks for an answer in a stage of its own where the objective asks something', async () => {
     const page = await browse(SHOP);
     const { session } = page;
-    await page.say('click [<link Kitchen>]');
+    await page.act('click [<link Kitchen>]');
     expect(session.actions()).toContain('answer');
     expect(session.actions().some((text) => text.startsWith('stop'))).toBe(false);
     expect(await session.step('answer')).toMatchObject({ kind: 'mid', partial: true, reward: 0 });
@@ -180,7 +180,7 @@ describe('the list of actions', () => {
     )!;
     const page = await browse(index);
     const { session } = page;
-    await page.say('click [<link Kitchen>]');
+    await page.act('click [<link Kitchen>]');
     expect(session.actions()).toContain('stop []');
     expect(session.actions()).not.toContain('answer');
   });
@@ -194,7 +194,7 @@ describe('the list of actions', () => {
 
   it('of an opened select has its options, and under "more" the select itself to close it', async () => {
     const page = await browse(SHOP);
-    await page.say('click [<link Kitchen>]', 'click [<combobox Sort by>]');
+    await page.act('click [<link Kitchen>]', 'click [<combobox Sort by>]');
     const clicks = () => page.session.actions().filter((text) => text.startsWith('click'));
     expect(clicks()).toHaveLength(5);
     await page.session.step('more');
@@ -203,10 +203,10 @@ describe('the list of actions', () => {
 
   it('scrolls only where there is more to see', async () => {
     const page = await browse(OFFICE);
-    await page.say('click [<link Orders>]');
+    await page.act('click [<link Orders>]');
     const long = page.session.actions();
     expect(long.includes('scroll [up]')).toBe(false);
-    await page.say('goto [http://home.test/]');
+    await page.act('goto [http://home.test/]');
     expect(page.session.actions().some((text) => text.startsWith('scroll'))).toBe(false);
   });
 });

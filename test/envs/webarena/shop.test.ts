@@ -109,7 +109,7 @@ describe('the cart', () => {
   const [option] = product.options;
   const key = `shop/cart/${product.slug}|${option}`;
 
-  it('takes a product, adds to it, and tells the total', () => {
+  it('takes a product, adds to it, and shows the total', () => {
     const site = siteOf('shopping');
     const to = site.send('/cart/add', { product: product.slug, option: option!, quantity: '2' });
     expect(to).toBe(`${PRODUCT}?added=cart`);
@@ -149,7 +149,7 @@ describe('the cart', () => {
     expect(site.changes).toEqual({ 'shop/order/1': `${product.slug}|${option}|2 by Express` });
   });
 
-  it('of nobody knows a product', () => {
+  it('of an unknown product changes nothing', () => {
     const site = siteOf('shopping');
     expect(site.send('/cart/add', { product: 'none', quantity: '1' })).toBe('/cart/add');
     expect(site.changes).toEqual({});
@@ -168,7 +168,7 @@ describe('the account', () => {
     expect(numbers).toEqual(orders.slice(0, 10).map(({ number }) => number));
   });
 
-  it('shows an order of the customer’s own, and nobody else’s', () => {
+  it('shows an order of the customer’s own, and no one else’s', () => {
     const site = siteOf('shopping');
     const own = ownOrders(shop)[0]!;
     const text = site.text(`/account/order/${own.number}`);

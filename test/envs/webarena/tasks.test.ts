@@ -141,7 +141,7 @@ describe('tasks', () => {
     expect(passed).toEqual([]);
   });
 
-  it('that cannot be done are not done by saying so without a look, unless judged as the original does', async () => {
+  it('that cannot be done are not done by answering so without a look, unless judged as the original does', async () => {
     const unachievable = main.filter((one) => drawTask({ index: one, seed: 0 }).instance.answer?.type === 'none');
     expect(unachievable.length).toBeGreaterThan(5);
     expect(unachievable.length / main.length).toBeLessThanOrEqual(0.06);
@@ -171,7 +171,7 @@ describe('tasks', () => {
     }
   });
 
-  it('say the same under the same index and seed, and other things under another seed', () => {
+  it('are the same under the same index and seed, and others under another seed', () => {
     const intents = (seed: number) => sampled.map((index) => drawTask({ index, seed }).instance.intent);
     expect(intents(3)).toEqual(intents(3));
     expect(intents(3)).not.toEqual(intents(4));
@@ -187,13 +187,13 @@ describe('tasks', () => {
   it('show no answer in source, attribute or address that the agent cannot read', { timeout: 3_600_000 }, async () => {
     const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
     const leaks: string[] = [];
-    let asked = 0;
+    let answered = 0;
     for (const index of sampled) {
       const drawn = drawTask({ index, seed: 0 });
       const { answer } = drawn.instance;
-      const said = answer && 'value' in answer ? answerText(answer) : '';
-      if (said.length <= 4) continue; // a short number stands anywhere by chance
-      asked++;
+      const right = answer && 'value' in answer ? answerText(answer) : '';
+      if (right.length <= 4) continue; // a short number stands anywhere by chance
+      answered++;
       const session = await corrected.openDrawn(drawn);
       const next = createOracle()({ env: 'webarena', index, seed: 0 });
       const pages = new Set([session.url]);
@@ -205,17 +205,17 @@ describe('tasks', () => {
       for (const url of pages) {
         const page = episode.get(url);
         const readable = `${readableOf(page, url)}\n${url}`.toLowerCase();
-        if (readable.includes(said.toLowerCase())) continue;
+        if (readable.includes(right.toLowerCase())) continue;
         const source = decodeURIComponent(
           decodeHTML(htmlOf(page).replace(/<(style|script)>.*?<\/\1>/gs, ''))
             .replaceAll('+', ' ')
             .replace(/%(?![0-9a-f]{2})/gi, '%25'),
         );
-        if ([said, slug(said)].some((text) => source.toLowerCase().includes(text.toLowerCase())))
-          leaks.push(`${drawn.template.id} ${index}: ${said} at ${url}`);
+        if ([right, slug(right)].some((text) => source.toLowerCase().includes(text.toLowerCase())))
+          leaks.push(`${drawn.template.id} ${index}: ${right} at ${url}`);
       }
     }
-    expect(asked).toBeGreaterThan(10);
+    expect(answered).toBeGreaterThan(10);
     expect(leaks).toEqual([]);
   });
 

@@ -31,7 +31,7 @@ describe.each(templates.map(({ id }) => [id] as const))('%s', (id) => {
     for (const { intent, answer, url, changes, plan } of all) {
       expect(intent).toMatch(/^[A-Z][^\n]*[.?]$/);
       expect(plan.length).toBeGreaterThan(0);
-      // Something is asked for: an answer, a page or a change.
+      // Each has an aim: an answer, a page or a change.
       expect([answer, url, changes].some((one) => one !== undefined)).toBe(true);
       const ending = {
         answer: answer ? answerText(answer) : 'done',
@@ -205,7 +205,7 @@ describe('worlds', () => {
       expect(new Set<unknown>(all).size).toBe(all.length);
   });
 
-  it('have the sizes they are said to have', () => {
+  it('have their documented sizes', () => {
     const { shop, map, wiki } = WORLD;
     expect([shop.products.length, shop.reviews.length, shop.orders.length, shop.customers.length]).toEqual([
       240, 600, 300, 60,

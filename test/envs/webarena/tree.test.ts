@@ -54,7 +54,7 @@ describe('a line', () => {
     ],
     ['heading', '\ue604 A\u00a0B', [], "heading '\\ue604 A\\xa0B'"],
     ['link', 'naïve 漢字 😀', [], "link 'naïve 漢字 😀'"],
-  ] as const)('of a %s %j is told', (role, name, properties, expected) => {
+  ] as const)('of a %s %j is printed', (role, name, properties, expected) => {
     const made = node('1', role, name, { properties: properties as never });
     expect(lines(under(made))[1]).toBe(`\t[1] ${expected}`);
   });
@@ -69,7 +69,7 @@ describe('a line', () => {
     expect(lines(nodes).slice(1)).toEqual(["\t[1] link 'Edit' url: http://a.b", "\t[2] image 'Cat'", "\t[3] image ''"]);
   });
 
-  it('of a select tells its value where corrected', () => {
+  it('of a select shows its value where corrected', () => {
     const nodes = under(node('1', 'combobox', 'Sort', { value: 'Name' }));
     expect(lines(nodes)[1]).toBe("\t[1] combobox 'Sort' value: 'Name'");
     expect(lines(nodes, { fidelity: 'original' })[1]).toBe("\t[1] combobox 'Sort'");
@@ -101,13 +101,13 @@ describe('nodes that print nothing', () => {
   });
 
   it.each(['main', 'article', 'form', 'table', 'row', 'image', 'emphasis', 'code'])(
-    'but %s is told without a name',
+    'but %s is printed without a name',
     (role) => {
       expect(lines(under(node('1', role, '')))[1]).toBe(`\t[1] ${role} ''`);
     },
   );
 
-  it('a nameless part with a property is told, unless it is a list item', () => {
+  it('a nameless part with a property is printed, unless it is a list item', () => {
     const live = { properties: [['live', 'polite']] as never };
     expect(lines(under(node('1', 'generic', '', live)))[1]).toBe("\t[1] generic '' live: polite");
     expect(lines(under(node('1', 'listitem', '', live)))).toHaveLength(1);
@@ -219,7 +219,7 @@ describe('numbers', () => {
   });
 });
 
-describe('odd trees', () => {
+describe('invalid trees', () => {
   it('with a circle end', () => {
     const nodes = [
       node('1', 'main', 'a', { childIds: ['2'] }),
@@ -250,7 +250,7 @@ describe('odd trees', () => {
 });
 
 describe('the line of tabs', () => {
-  it('tells all titles in order, and which is current', () => {
+  it('lists all titles in order, and marks the current one', () => {
     expect(observationText(['Shop', '', 'Map'], 1, 'tree')).toBe(
       'Tab 0: Shop | Tab 1 (current):  | Tab 2: Map\n\ntree',
     );

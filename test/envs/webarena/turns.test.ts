@@ -1,4 +1,4 @@
-/** Turns on live sites: one session at a time has a site, in the order in which they asked, and none waits for ever. */
+/** Turns on live sites: one session at a time has a site, in the order of their requests, and none waits for ever. */
 import { describe, expect, it } from 'vitest';
 import { Turns } from '../../../envs/webarena/live/turns.ts';
 
@@ -13,7 +13,7 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('turns', () => {
-  it('are given at once where nobody has the sites', async () => {
+  it('are given at once where the sites are free', async () => {
     const turns = new Turns();
     expect(await settled(turns.take(['shop']))).toBe(true);
     expect(await settled(turns.take(['map']))).toBe(true);

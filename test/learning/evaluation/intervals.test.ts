@@ -103,7 +103,7 @@ describe('overTasks', () => {
     expect(high).toBeCloseTo((middle + spread) / (6 + z ** 2), 12);
   });
 
-  it('never knows more than as many independent episodes would tell', () => {
+  it('is never narrower than of as many independent episodes', () => {
     const { low, high } = averageOverTasks([0.5, 0.5, 0.5, 0.51], 32);
     const most = wilson(0.5025 * 32, 32);
     expect(low).toBeCloseTo(most.low, 9);

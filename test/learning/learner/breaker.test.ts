@@ -197,7 +197,7 @@ describe('circuit breaker', () => {
       // The rate overflows single precision; the rollback makes it 0.01.
       const learner = { warmupSteps: 0 };
       const toy = toyConfig('memory', { learner, stop: { updates: 30 }, checkpoint: { everyUpdates: 1, keep: 40 } });
-      const config = { ...toy, learner: { ...toy.learner, learningRate: 1e39 } }; // beyond what a configuration may say
+      const config = { ...toy, learner: { ...toy.learner, learningRate: 1e39 } }; // beyond what a configuration allows
       const trained = async ({ run, rows, notices }: ToyRun) => {
         await run.train();
         await run.save();

@@ -38,7 +38,7 @@ function config(toy: ToyConfig, updates: number) {
   });
 }
 
-/** Trains up to `updates`. @returns the entries that the journal then holds, and what people were told */
+/** Trains up to `updates`. @returns the entries that the journal then holds, and the notices */
 async function train(toy: ToyConfig, dir: string, updates: number, resume: boolean) {
   const journal = join(dir, 'journal');
   return withToyRun(
@@ -119,7 +119,7 @@ describe('a journal', () => {
     }, 120_000);
   }
 
-  it('says so when an update made again has other weights', async () => {
+  it('reports an update made again that has other weights', async () => {
     await inFolder(async (dir) => {
       const toy = cases['maxLag 2']!;
       await train(toy, dir, 3, false);

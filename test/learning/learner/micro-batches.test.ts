@@ -84,7 +84,7 @@ const answers = fc.array(fc.array(fc.integer({ min: 40, max: 200 }), { minLength
   maxLength: 3,
 });
 
-it('passes hold every decision once, the longest groups first, and no more than they may', () => {
+it('passes hold every decision once, the longest groups first, within their bound', () => {
   const codec = codecOf();
   fc.assert(
     fc.property(

@@ -16,7 +16,7 @@ const options: TrainerOptions = {
   model,
   codec,
   decoder: 'choice',
-  // Advantages of a group depend on it alone, so parts of a batch can be told from outside.
+  // Advantages of a group depend on it alone, so parts of a batch can be distinguished from outside.
   estimator: {
     algorithm: 'grpo',
     std: true,

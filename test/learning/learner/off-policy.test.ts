@@ -156,7 +156,7 @@ describe('off-policy correction', () => {
     expect(later.stats.clipFraction).toBeGreaterThan(0.05); // once the learner has moved it is not inert
   }, 30_000);
 
-  it('a token, a decision and a trajectory share a ratio as told', async () => {
+  it('a token, a decision and a trajectory share a ratio as configured', async () => {
     const groups = behaved(batch('tokens', VERSION - 1), (logprob) => logprob - 0.3);
     const largest = async (per: 'token' | 'decision' | 'trajectory') =>
       (await update(groups, 'tokens', { offPolicy: { type: 'truncated', cap: WIDE, per } })).stats.importanceMax!;

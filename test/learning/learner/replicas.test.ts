@@ -1,4 +1,7 @@
-/** Replicas: passes shared with other threads give the very sums of one engine, whoever is done first, and none is left running. */
+/**
+ * Replicas: passes shared with other threads give the very sums of one engine, in any order of completion, and none is
+ * left running.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine, HostTensor, Program } from '../../../src/compute/engine/engine.ts';
@@ -16,7 +19,7 @@ import { view } from '../../support/toy-worlds.ts';
 type Feeds = Readonly<Record<string, HostTensor>>;
 const scalar = (value: number): HostTensor => ({ dtype: 'f32', shape: [], data: Float32Array.of(value) });
 
-/** Program of a test: adds its two feeds, and is through when it is told. */
+/** Program of a test: adds its two feeds, and ends on a signal. */
 function standIn(whenDone: (value: number) => Promise<unknown>) {
   const runs: number[] = [];
   const held: Feeds[] = [];
@@ -56,8 +59,8 @@ describe('sums over passes', () => {
           const sums = await scheduler.waitFor(shared);
           expect(sums).toEqual(alone);
           const ran = [own, ...others].flatMap(({ runs }) => runs);
-          const said = (all: readonly number[]) => all.map((x) => (Object.is(x, -0) ? '-0' : String(x))).sort();
-          expect(said(ran)).toEqual(said(values));
+          const sorted = (all: readonly number[]) => all.map((x) => (Object.is(x, -0) ? '-0' : String(x))).sort();
+          expect(sorted(ran)).toEqual(sorted(values));
         },
       ),
       { numRuns: 200 },
@@ -134,7 +137,7 @@ describe('a learner with replicas', () => {
     for (const replicas of [2, 3]) expect(await learnt(replicas)).toEqual(alone);
   }, 60_000);
 
-  it('says what a replica could not compute, and the replica ends after its runs', async () => {
+  it('reports what a replica could not compute, and the replica ends after its runs', async () => {
     const program = { engine: { name: 'onnxruntime-node', threads: 1 }, model } as const;
     const replica = await Replica.open({ ...program, options: { decoder: 'choice', objective: 'policy' } });
     const runs = [replica.run({}), replica.run({})];

@@ -160,7 +160,7 @@ describe('resume', () => {
     }, 60_000);
   }
 
-  it('a checkpoint under way holds episodes in flight and finished groups that nobody trained on', async () => {
+  it('a checkpoint under way holds episodes in flight and finished groups that no update consumed', async () => {
     await inFolder(async (dir) => {
       await train(cases['maxLag 2']!, dir, false);
       let [running, finished, delivered] = [0, 0, 0];
@@ -220,7 +220,7 @@ describe('resume', () => {
     });
   }, 60_000);
 
-  it('a disk that refuses is said, the run goes on, and the next update tries again', async () => {
+  it('a disk that refuses is reported, the run goes on, and the next update tries again', async () => {
     await inFolder(async (dir) => {
       writeFileSync(join(dir, 'checkpoints'), 'a file where the folder should be');
       const notices = await withToyRun(config(cases['maxLag 0']!), dir, async ({ run, notices }) => {
@@ -228,8 +228,8 @@ describe('resume', () => {
         await run.save(); // comes after the one of the last update
         return notices;
       });
-      const told = notices.flatMap((line) => /checkpoint at update (\d+) failed: E[A-Z]+/.exec(line)?.[1] ?? []);
-      expect(new Set(told)).toEqual(new Set(Array.from({ length: UPDATES }, (_, i) => String(i + 1))));
+      const failed = notices.flatMap((line) => /checkpoint at update (\d+) failed: E[A-Z]+/.exec(line)?.[1] ?? []);
+      expect(new Set(failed)).toEqual(new Set(Array.from({ length: UPDATES }, (_, i) => String(i + 1))));
       expect(existsSync(join(dir, 'metrics.jsonl'))).toBe(true);
     });
   }, 60_000);

@@ -117,7 +117,7 @@ describe('groupsToStart', () => {
       for (let i = 0; i < more; i++) running.push(version);
       expect(running.length + ready.length).toBeLessThanOrEqual((maxLag + 1) * B * times);
       const born = running.shift();
-      if (born === undefined) break; // nobody runs and no update is due: the run would hang
+      if (born === undefined) break; // no group runs and no update is due: the run would hang
       ready.push({ born, flat: rng.float() < flatShare });
       const fresh = ready.filter((one) => version - one.born <= maxLag);
       stale += ready.length - fresh.length;
@@ -163,7 +163,7 @@ describe('groupsToStart', () => {
     expect(() => groupsToStart({ ...input, maxPerUpdate: 3 })).toThrow('maxPerUpdate');
   });
 
-  it('refuses what is no count', () => {
+  it('refuses values that are no count', () => {
     const input = { maxLag: 0, version: 0, groupsPerUpdate: 1, accepted: 0, running: 0 };
     expect(() => groupsToStart({ ...input, groupsPerUpdate: 0 })).toThrow('groupsPerUpdate');
     expect(() => groupsToStart({ ...input, running: -1 })).toThrow('running');

@@ -68,7 +68,7 @@ describe('task sampler', () => {
     expect(Math.abs(learnable.get(3)! - 4000 * share)).toBeLessThan(50);
   });
 
-  it('balanced by what fails: labels in proportion to what is not solved of them, as far as it was tried', () => {
+  it('balanced by failures: labels in proportion to their share of unsolved tasks, among those tried', () => {
     const labelOf = (index: number) => (index < 8 ? 'solved' : index < 21 ? 'half' : 'untried');
     const sampling = { type: 'learnable', smoothing: 1, balanced: 'failing' } as const;
     const sampler = new TaskSampler('w', indices, 1, sampling, labelOf);

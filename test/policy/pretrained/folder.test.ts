@@ -106,7 +106,7 @@ describe('a model folder', () => {
     );
   });
 
-  it('without tokenizer or template says so', () => {
+  it('without tokenizer or template is refused', () => {
     writeTinyChatModel(folder);
     expect(openText(folder).template).toBeDefined();
     rmSync(join(folder, 'chat_template.jinja'));
@@ -115,13 +115,13 @@ describe('a model folder', () => {
     expect(() => openText(folder)).toThrow(/tokenizer\.json is missing/);
   });
 
-  it('with a template that is cut off says so, and not what the parser ran into', () => {
+  it('with a template that is cut off is refused with that reason, not the parser’s', () => {
     writeTinyChatModel(folder);
     writeFileSync(join(folder, 'chat_template.jinja'), '{% for message in messages %}{{ message.');
     expect(() => openText(folder)).toThrow(/the chat template cannot be read: it ends in the middle of/);
   });
 
-  it('with a template that does not end says so', () => {
+  it('with a template that does not end is refused', () => {
     writeTinyChatModel(folder);
     const endless = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
     writeFileSync(join(folder, 'chat_template.jinja'), endless);

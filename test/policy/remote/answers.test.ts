@@ -116,7 +116,7 @@ describe('a refused key', () => {
   ])('%s', (message, key) => {
     expect(findRefusedKey(refusal(message), body)).toEqual(key);
   });
-  it('is one that was sent, in an answer that says no to the request', () => {
+  it('is one that was sent, in an answer that refuses the request', () => {
     expect(findRefusedKey(refusal('seed is not supported', 500), body)).toBeUndefined();
     expect(findRefusedKey(refusal('seed is not supported'), { model: 'm' })).toBeUndefined();
     expect(omitKey(body, [{ key: 'max_tokens', instead: 'max_completion_tokens' }, { key: 'seed' }])).toEqual({
@@ -181,7 +181,7 @@ describe('a rollout', { timeout: 60_000 }, () => {
     expect(actions).toEqual(['inventory', 'inventory', 'inventory', 'inventory']);
     expect(usage!.formatErrors).toBe(0);
   });
-  it('asks again without the keys that a server refuses, and says so once', async () => {
+  it('retries without the keys that a server refuses, and reports it once', async () => {
     const seen: string[][] = [];
     const { actions, notices } = await played((body) => {
       seen.push(Object.keys(body));
@@ -198,7 +198,7 @@ describe('a rollout', { timeout: 60_000 }, () => {
     expect(seen.at(-1)).toContain('max_completion_tokens');
     expect(seen.at(-1)).not.toContain('seed');
   });
-  it('leaves out keys that it is told to leave out', async () => {
+  it('leaves out keys that are configured as unsupported', async () => {
     const seen: string[][] = [];
     await played(
       (body) => {
@@ -210,7 +210,7 @@ describe('a rollout', { timeout: 60_000 }, () => {
     for (const keys of seen) expect(keys).not.toContain('seed');
     expect(seen.flat()).not.toContain('top_p');
   });
-  it('of which nothing could be read says so, with the reason and an example', async () => {
+  it('of which nothing could be read is reported, with the reason and an example', async () => {
     const { usage } = await played(() => ({ text: JSON.stringify(answer({ content: 'I would rather\nnot.' })) }));
     expect(misreadNotice(usage!)).toMatch(
       /^4 of 4 answers not understood: The answer has no 'Action:'.* E\.g\. 'I would rather not\.'/,

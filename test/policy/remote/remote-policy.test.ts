@@ -34,7 +34,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** A model that always looks at its inventory, and says so in tokens. */
+/** A model that always looks at its inventory, and answers so in tokens. */
 async function model({ path, body }: Exchange): Promise<{ status: number; json: unknown }> {
   if (path === '/v1/models') return { status: 200, json: { object: 'list', data: [{ id: 'tiny' }] } };
   const { messages } = body as { messages: unknown[] };
@@ -73,7 +73,7 @@ const traces = () => tracePaths(join(dir, 'run', 'traces')).flatMap((path) => re
 const faults: readonly Fault[] = ['slow', 'reset', '429', '500', 'not-json', 'half', 'silence'];
 
 describe('a server that misbehaves', () => {
-  it.each(faults)('%s: every episode is finished all the same', async (fault) => {
+  it.each(faults)('%s: every episode is finished', async (fault) => {
     // Every third request goes wrong; two in a row never do.
     server = await misbehavingServer(model, (n, { path }) => (path !== '/v1/models' && n % 3 === 1 ? fault : 'ok'));
     // Slow is not silent: an attempt's limit leaves a busy machine time for it.
@@ -100,7 +100,7 @@ describe('a server that misbehaves', () => {
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(4 * EPISODES);
   });
 
-  it('that refuses a request is not asked again', async () => {
+  it('that refuses a request gets no retry', async () => {
     const refuse = async (exchange: Exchange) =>
       exchange.path === '/v1/models' ? model(exchange) : { status: 400, json: { error: 'too long' } };
     server = await misbehavingServer(refuse, () => 'ok');
@@ -109,12 +109,12 @@ describe('a server that misbehaves', () => {
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(EPISODES);
   });
 
-  it('that is busy is asked again', async () => {
+  it('that is busy gets a retry', async () => {
     const slowDown = async (exchange: Exchange) => model(exchange);
     server = await misbehavingServer(slowDown, (n) => (n === 1 ? '429' : 'ok'));
     await play(prepare(['policy.openai.concurrency=1'], 1));
-    const asked = server.log.filter(({ path }) => path !== '/v1/models');
-    expect(asked.length).toBe(TURNS + 1);
+    const requests = server.log.filter(({ path }) => path !== '/v1/models');
+    expect(requests.length).toBe(TURNS + 1);
   });
 
   it('is refused at once where it cannot be reached', async () => {
@@ -219,7 +219,7 @@ describe('a rollout', () => {
     expect(new Set(seeds).size).toBe(EPISODES * TURNS);
   });
 
-  it('tells a model its format error', async () => {
+  it('sends a model its format error', async () => {
     const rambler = async (exchange: Exchange) => {
       const { json } = await model(exchange);
       if (exchange.path === '/v1/models') return { status: 200, json };

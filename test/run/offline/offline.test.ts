@@ -19,19 +19,19 @@ import { inFolder, toyConfig, withToyRun } from '../../support/toy-run.ts';
 import { view } from '../../support/toy-worlds.ts';
 
 const codec = new ViewCodec(view);
-const say = (from: string, value: string, loss: boolean | null) => ({ from, loss, value });
+const message = (from: string, value: string, loss: boolean | null) => ({ from, loss, value });
 
 /** Solved `memory` tasks as AgentTraj has them: instruction, acknowledgement, then ReAct replies. */
 const agentTraj = ['red', 'blue'].flatMap((colour) =>
   Array.from({ length: 4 }, (_, i) => ({
     item_id: `memory_${colour}_${i}`,
     conversations: [
-      say('human', 'You are in a room. Answer with Thought and Action.', null),
-      say('gpt', "OK. I'll follow your instructions.", false),
-      say('human', colour, null),
-      say('gpt', 'Thought: nothing to see.\nAction: go', true),
-      say('human', 'which', null),
-      say('gpt', `Thought: it was ${colour}. Action: no.\nAction: ${colour}`, true),
+      message('human', 'You are in a room. Answer with Thought and Action.', null),
+      message('gpt', "OK. I'll follow your instructions.", false),
+      message('human', colour, null),
+      message('gpt', 'Thought: nothing to see.\nAction: go', true),
+      message('human', 'which', null),
+      message('gpt', `Thought: it was ${colour}. Action: no.\nAction: ${colour}`, true),
     ],
   })),
 );
@@ -85,13 +85,13 @@ describe('demonstrations', () => {
       score: 1,
     });
     expect(() => convertAgentTraj({}, 'file')).toThrow('file: the file: expected a list');
-    expect(() => convertAgentTraj([{ conversations: [say('gpt', 'x', true)] }], 'file')).toThrow('message 0');
+    expect(() => convertAgentTraj([{ conversations: [message('gpt', 'x', true)] }], 'file')).toThrow('message 0');
   });
 
   it('keeps a reply without loss in the episode as context, but for the acknowledgement of the instruction', () => {
     const [human, gpt] = [
-      (value: string) => say('human', value, null),
-      (value: string, loss: boolean) => say('gpt', value, loss),
+      (value: string) => message('human', value, null),
+      (value: string, loss: boolean) => message('gpt', value, loss),
     ];
     const conversations = [
       ...[human('You are in a room.'), gpt('OK.', false)],
@@ -114,7 +114,7 @@ describe('demonstrations', () => {
     );
   });
 
-  it('says what does not fit the policy', () => {
+  it('reports what does not fit the policy', () => {
     const reader = { codec: new ViewCodec(view), decoder: 'choice', masked: true } as const;
     const [one] = convertAgentTraj(agentTraj, 'file');
     expect(() => fromDemonstration(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
@@ -278,8 +278,8 @@ describe('off-line learning', () => {
         score,
       });
       const epochs: { loss: number; margin: number }[] = [];
-      const asked = { ...request(toyConfig('memory', {}), dir, [episode('red', 1), episode('blue', 0)]), epochs: 5 };
-      await preferRun({ ...asked, beta: 1 }, (one) => epochs.push(one));
+      const ours = { ...request(toyConfig('memory', {}), dir, [episode('red', 1), episode('blue', 0)]), epochs: 5 };
+      await preferRun({ ...ours, beta: 1 }, (one) => epochs.push(one));
       // The rest of the two episodes is the same: nothing is preferred, and nothing learnt.
       for (const { loss, margin } of epochs) {
         expect(loss).toBeCloseTo(Math.LN2, 6);
@@ -309,7 +309,7 @@ describe('off-line learning', () => {
     });
   });
 
-  it('says when there is nothing to learn from, and leaves no checkpoint', async () => {
+  it('reports when there is nothing to learn from, and leaves no checkpoint', async () => {
     await inFolder(async (dir) => {
       const config = toyConfig('memory', {});
       await expect(superviseRun(request(config, dir, []), () => {})).rejects.toThrow('nothing to learn from');

@@ -210,7 +210,7 @@ it('writes instructions that name every action and the form of the answer', () =
   }
 });
 
-it('tells errors before and actions after the observation, and renders chats as text', () => {
+it('puts errors before and actions after the observation, and renders chats as text', () => {
   expect(renderObservation('seen', 'wrong', ['a', 'b'])).toBe('wrong\n\nseen\n\nAvailable actions:\na\nb');
   const messages = [{ role: 'user', content: 'hi' }] as const;
   for (const template of ['plain', 'chatml', 'llama3'] as const) {

@@ -69,10 +69,10 @@ const table = ['left', 'right', 'put in'];
 const listed = Int32Array.of(0, 1, 2);
 
 /** Plays the turns with a live transcript. */
-function live(codec: Codec, told: readonly Told[]): Trajectory {
+function live(codec: Codec, played: readonly PlayedTurn[]): Trajectory {
   let transcript: Transcript | undefined;
-  const turns = told.map(({ observation, action, partial, sampled }, t): Turn => {
-    const last = told[t - 1];
+  const turns = played.map(({ observation, action, partial, sampled }, t): Turn => {
+    const last = played[t - 1];
     transcript = advanceTranscript(codec, transcript, {
       turn: t,
       observation,
@@ -99,7 +99,7 @@ function live(codec: Codec, told: readonly Told[]): Trajectory {
   return { episode: 0, group: 0, task: { env: 'toy', index: 0, seed: 0 }, end: 'truncated', ...rest };
 }
 
-interface Told {
+interface PlayedTurn {
   readonly observation: string;
   readonly action: string;
   readonly partial: boolean;
@@ -116,8 +116,8 @@ const snapshot = ({ prompt, tokens, table: texts }: Transcript) => ({
 describe.each(codecs)('a transcript of %s', (_, codecOf) => {
   it('read again, has the contexts that the policy recorded', () => {
     fc.assert(
-      fc.property(turnsOf, (told) => {
-        const trajectory = live(codecOf(), told);
+      fc.property(turnsOf, (played) => {
+        const trajectory = live(codecOf(), played);
         const seen: number[][] = [];
         const end = replayTurns(codecOf(), trajectory, (transcript) => seen.push([...transcript.takeContext()]));
         expect(seen).toEqual(trajectory.turns.map(({ decision }) => [...decision!.context]));
@@ -129,8 +129,8 @@ describe.each(codecs)('a transcript of %s', (_, codecOf) => {
 
   it('taken up with its history, stands where it would have stood', () => {
     fc.assert(
-      fc.property(turnsOf, (told) => {
-        const { turns } = live(codecOf(), told);
+      fc.property(turnsOf, (played) => {
+        const { turns } = live(codecOf(), played);
         const now: Observed = { observation: 'right', actions: listed, newActions: [] };
         const partial = turns.at(-1)!.partial;
         const next = { turn: turns.length, ...now, lastAction: turns.at(-1)!.action, ...(partial ? { partial } : {}) };
@@ -147,8 +147,8 @@ describe.each(codecs)('a transcript of %s', (_, codecOf) => {
 
   it('becomes training rows that hold every token once, in order', () => {
     fc.assert(
-      fc.property(turnsOf, (told) => {
-        const trajectory = live(codecOf(), told);
+      fc.property(turnsOf, (played) => {
+        const trajectory = live(codecOf(), played);
         const groups = trainUnits(codecOf(), [trajectory], 0).flat();
         const ids = groups.flatMap(({ prompt, members }) => [
           ...prompt.tokens,
@@ -201,7 +201,7 @@ describe('a transcript', () => {
     }
   });
 
-  it('reads a stage as its own few tokens, whatever the world says meanwhile', () => {
+  it('reads a stage as its own few tokens, whatever the world observes meanwhile', () => {
     const transcript = new ViewCodec(append).open(opening);
     const before = transcript.tokens.length;
     const long = { observation: 'x'.repeat(500), actions: listed, newActions: [], partial: true } as const;
@@ -221,13 +221,13 @@ describe('a transcript', () => {
     const [unit, ...others] = trainUnits(new ViewCodec(append), [trajectory, { ...trajectory, episode: 1 }], 0);
     expect([others.length, unit!.length, unit![0]!.members.length]).toEqual([0, 1, 2]);
     const overflown = new OverflowingCodec(new ViewCodec(append), 4);
-    const told = ['left', 'right', 'at', 'in'].map((observation) => ({
+    const played = ['left', 'right', 'at', 'in'].map((observation) => ({
       observation,
       action: 'left',
       partial: false,
       sampled: null,
     }));
-    const long = live(overflown, told);
+    const long = live(overflown, played);
     const [kept, ...none] = trainUnits(overflown, [long, { ...long, episode: 1 }], 0);
     expect(none).toEqual([]);
     expect(kept!.map(({ members }) => members.length)).toEqual([2, ...Array(kept!.length - 1).fill(1)]);
@@ -277,7 +277,7 @@ describe('the default view', () => {
     expect(prompt.mentions('dance')).toEqual([0]);
   });
 
-  it('stays within its budget whatever the world says', () => {
+  it('stays within its budget for any observation', () => {
     fc.assert(
       fc.property(
         fc.array(

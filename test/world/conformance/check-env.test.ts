@@ -83,7 +83,7 @@ describe('longplay check-env', { timeout: 240_000 }, () => {
     expect(status).toBe(1);
   });
 
-  it('ends a world that never answers, saying what it was asked', () => {
+  it('ends a world that never answers, and names the call', () => {
     const { status, stderr } = checkEnv(world('loop', "if (text === '') for (;;);"), '--deadline', '2');
     expect(stderr).toMatch(/no end of a case for 2 s \(law 'takes any string as an action', case \d+\)/);
     expect(status).toBe(1);
@@ -95,7 +95,7 @@ describe('longplay check-env', { timeout: 240_000 }, () => {
     expect(status).toBe(1);
   });
 
-  it("tells a user's mistake in one line", () => {
+  it("reports a user's mistake in one line", () => {
     expect(checkEnv('textcrft')).toMatchObject({
       status: 2,
       stderr: expect.stringMatching(/did you mean 'textcraft'/),

@@ -33,7 +33,7 @@ describe('the laws', () => {
     ['moves', 'does not move while an action is put together'],
   ])('notice a stage that %s', async (bug, law) => expect(await brokenOf({ bug })).toContain(law));
 
-  it('that play an episode twice are not asked of a world whose actions must not be repeated', async () => {
+  it('that play an episode twice are not run on a world whose actions must not be repeated', async () => {
     let opened = 0;
     const once = () => {
       const env = createEnv({ replay: 'never' });
@@ -61,27 +61,27 @@ async function started(options: object, isolation: 'thread' | 'process' | 'inlin
     openDeadlineMs: 600,
   });
   pools.push(pool);
-  const heard = new Map<number, EnvEvent[]>();
+  const received = new Map<number, EnvEvent[]>();
   const waiting: (() => void)[] = [];
   pool.observations$.subscribe((event) => {
-    heard.set(event.episode, [...(heard.get(event.episode) ?? []), event]);
+    received.set(event.episode, [...(received.get(event.episode) ?? []), event]);
     for (const wake of waiting.splice(0)) wake();
   });
   const next = async (episode: number): Promise<EnvEvent> => {
     for (;;) {
-      const event = heard.get(episode)?.shift();
+      const event = received.get(episode)?.shift();
       if (event) return event;
       await new Promise<void>((resolve) => waiting.push(resolve));
     }
   };
-  const tell = (command: EnvCommand) => {
+  const ask = (command: EnvCommand) => {
     pool.send(command);
     return next(command.episode);
   };
   const task = { env: 'staged', index: 0, seed: 0 };
   const open = (episode: number, replay?: string[]) =>
-    tell({ type: 'open', episode, attempt: 1, task, ...(replay ? { replay } : {}) });
-  const step = (episode: number, turn: number, action: string) => tell({ type: 'step', episode, turn, action });
+    ask({ type: 'open', episode, attempt: 1, task, ...(replay ? { replay } : {}) });
+  const step = (episode: number, turn: number, action: string) => ask({ type: 'step', episode, turn, action });
   return { pool, open, step, next };
 }
 
@@ -102,7 +102,7 @@ describe.each(['inline', 'thread', 'process'] as const)('a host (%s)', (isolatio
     expect(live.size).toBe(0);
   });
 
-  it('says why a world cannot be started', async () => {
+  it('reports why a world cannot be started', async () => {
     await expect(started({ start: 'throws' }, isolation)).rejects.toThrow('no paint left');
   });
 });
@@ -147,13 +147,13 @@ describe('a rollout', () => {
     const purpose = { name: 'train', temperature: 1, seed: 1 };
     const task = { env: 'staged', index: 0, seed: 0 };
     const run = openEpisode(openGroup({ group: 0, task, horizon: 2, size: 1, purpose, version: 0 }), 0, 0, 1, 0);
-    const said = { actions: new Int32Array(0), newActions: [], envMs: 0 };
-    let next = observe(run, { turn: 0, step: { kind: 'first', observation: 'o' }, ...said }, undefined, 0);
+    const rest = { actions: new Int32Array(0), newActions: [], envMs: 0 };
+    let next = observe(run, { turn: 0, step: { kind: 'first', observation: 'o' }, ...rest }, undefined, 0);
     const partials = [true, false, true, true, false];
     for (const [i, partial] of partials.entries()) {
       expect('request' in next, `before action ${i}`).toBe(true);
       act(run, { episode: 0, turn: i, action: `a${i}` }, 0);
-      next = observe(run, { turn: i + 1, step: step(partial), ...said }, undefined, 0);
+      next = observe(run, { turn: i + 1, step: step(partial), ...rest }, undefined, 0);
     }
     expect('trajectory' in next && next.trajectory).toMatchObject({ end: 'truncated' });
     const { turns } = (next as { trajectory: Trajectory }).trajectory;

@@ -59,7 +59,7 @@ const MENDED: readonly SocketFault[] = [
 ];
 
 describe.each(MENDED)('a server that does this to an episode that can be repeated: %s', (fault) => {
-  it('is asked again: each action counts once', async () => {
+  it('gets a retry: each action counts once', async () => {
     let count = 0;
     const { toy, env } = await longplayToy({
       faultOf: (_, { type }) => (type === 'step' && ++count === 2 ? fault : undefined),
@@ -83,7 +83,7 @@ describe.each(MENDED)('a server that does this to an episode that can be repeate
 describe.each(SOCKET_FAULTS.filter((fault) => fault !== 'slow'))(
   'a server that does this to an episode that cannot be repeated: %s',
   (fault) => {
-    it('fails the episode, and is never asked a second time', async () => {
+    it('fails the episode, without a retry', async () => {
       let count = 0;
       const { toy, env } = await longplayToy(
         { faultOf: (_, { type }) => (type === 'step' && ++count === 2 ? fault : undefined) },
@@ -93,7 +93,7 @@ describe.each(SOCKET_FAULTS.filter((fault) => fault !== 'slow'))(
       await session.step('a');
       const second = Promise.resolve(session.step('b'));
       if (fault === 'twice')
-        await second; // the second copy is nobody's answer: the next step fails
+        await second; // the second copy answers no request: the next step fails
       else await expect(second).rejects.toThrow(/^(?!.*is lost)/); // what went wrong, and not what follows from it
       await expect(Promise.resolve(session.step('c'))).rejects.toThrow();
       await expect(Promise.resolve(session.step('d'))).rejects.toThrow();
@@ -120,14 +120,14 @@ describe('failures', () => {
     await expect(Promise.resolve(env.open(task))).rejects.toThrow();
   });
 
-  it.each(['reset', 'full', 'not-json'] as const)('%s at the first reset is asked again', async (fault) => {
+  it.each(['reset', 'full', 'not-json'] as const)('%s at the first reset gets a retry', async (fault) => {
     const { env } = await longplayToy({ faultOf: (n) => (n === 0 ? fault : undefined) });
     const session = await env.open(task);
     expect(session.first.observation).toBe('begin');
     await session.close();
   });
 
-  it('a full server says so before it is asked', async () => {
+  it('a full server reports it before any request', async () => {
     const { env } = await longplayToy({
       greeting: { type: 'error', data: { message: 'no room', code: 'CAPACITY_REACHED' } },
     });
@@ -186,7 +186,7 @@ describe('a server of others', () => {
     expect(prompt.hints[0]).toContain('"mark"');
   });
 
-  it('that refuses an action says so in words; the episode goes on', async () => {
+  it('that refuses an action answers in words; the episode goes on', async () => {
     const refusal = {
       type: 'error',
       data: { message: 'Invalid message', code: 'VALIDATION_ERROR', errors: [{ loc: ['row'], msg: 'too large' }] },
@@ -221,7 +221,7 @@ describe('a server of others', () => {
     await session.close();
   });
 
-  it('has tasks by their seeds, of which the last tenth is held out; options say otherwise', async () => {
+  it('has tasks by their seeds, of which the last tenth is held out, unless options set it', async () => {
     const { toy, env } = await foreignToy();
     expect(env.tasks.count).toBe(1000);
     expect([env.tasks.split('train').length, env.tasks.split('test')[0]]).toEqual([900, 900]);
@@ -302,7 +302,7 @@ describe('a longplay server', () => {
     await expect.poll(() => server.sessions).toBe(0);
   });
 
-  it('tells stages from turns', async () => {
+  it('distinguishes stages from turns', async () => {
     const server = await startEnvServer([new URL('../../support/staged-env.ts', import.meta.url).pathname]);
     closing.push(() => server.close());
     const { env } = await findWorld(`openenv+${server.url}/openenv/${server.ids[0]}`);

@@ -49,7 +49,7 @@ describe.skipIf(!python)('OpenEnv’s own', () => {
     await session.close();
   });
 
-  it('server of a JSON action validates it; a full one is asked again', async () => {
+  it('server of a JSON action validates it; a full one gets a retry', async () => {
     const { env } = await world(ports[1]);
     const task = { env: env.id, index: 0, seed: 0 };
     const session = await env.open(task);

@@ -159,7 +159,7 @@ const faults: readonly Fault[] = ['slow', 'reset', '429', '500', 'not-json', 'ha
 const isStep = ({ path }: Exchange) => path.endsWith('step');
 
 describe.each(faults)('an AgentGym server that does this: %s', (fault) => {
-  it('opens all the same, and never takes an action twice', async () => {
+  it('opens in spite of it, and never takes an action twice', async () => {
     let count = 0;
     const { env, steps } = await connect((n, exchange) =>
       n === 1 || (isStep(exchange) && ++count === 2) ? fault : 'ok',

@@ -1,7 +1,7 @@
 /** Reading of task descriptions: what each wording asks for. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readAsked, type TaskDescription } from '../../../envs/sciworld/task-description.ts';
+import { readTaskDescription, type TaskDescription } from '../../../envs/sciworld/task-description.ts';
 import { house } from '../../support/small-sciworld.ts';
 
 const NOTHING: TaskDescription = { goal: 'task', target: '', place: '', boxes: [], boxPlace: '', limit: null };
@@ -11,7 +11,7 @@ const boxes = (one: string, first: string, other: string, second: string) => [
 ];
 
 /** Tasks with what their first variation asks for. */
-const FIRST: readonly (readonly [task: string, variation: number, asked: Partial<TaskDescription>])[] = [
+const FIRST: readonly (readonly [task: string, variation: number, expected: Partial<TaskDescription>])[] = [
   ['boil', 0, { goal: 'boil', target: 'water' }],
   ['melt', 4, { goal: 'melt', target: 'ice' }],
   ['freeze', 6, { goal: 'freeze', target: 'orange juice' }],
@@ -51,54 +51,54 @@ const FIRST: readonly (readonly [task: string, variation: number, asked: Partial
 ];
 
 describe('a description', () => {
-  it.each(FIRST)('of %s %i is read', (task, variation, asked) => {
-    expect(readAsked(house(task, variation).description)).toEqual({ ...NOTHING, ...asked });
+  it.each(FIRST)('of %s %i is read', (task, variation, expected) => {
+    expect(readTaskDescription(house(task, variation).description)).toEqual({ ...NOTHING, ...expected });
   });
 
-  it('of a temperature tells its limit, also below 0, and which box is for what', () => {
+  it('of a temperature states its limit, also below 0, and what each box is for', () => {
     const seen = new Set<number>();
     for (let variation = 0; variation < 40; variation++) {
       const { description } = house('use-thermometer', variation);
-      const asked = readAsked(description);
-      expect(asked).toMatchObject({ goal: 'temperature' });
-      expect(asked.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
+      const read = readTaskDescription(description);
+      expect(read).toMatchObject({ goal: 'temperature' });
+      expect(read.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
       // The text speaks of what is above first.
-      const [above, below] = asked.boxes.map(({ name }) => description.indexOf(`place it in the ${name}`));
+      const [above, below] = read.boxes.map(({ name }) => description.indexOf(`place it in the ${name}`));
       expect(above).toBeGreaterThan(0);
       expect(below).toBeGreaterThan(above!);
-      seen.add(asked.limit!);
+      seen.add(read.limit!);
     }
     expect([...seen].sort((a, b) => a - b)).toEqual([-50, 0, 50, 100, 200]);
   });
 
-  it('of a melting point is told from one of a temperature', () => {
+  it('of a melting point is distinguished from one of a temperature', () => {
     const { description } = house('measure-melting-point-known-substance');
-    const asked = readAsked(description);
-    expect(asked).toMatchObject({ goal: 'melting point', place: 'kitchen', boxPlace: 'kitchen' });
-    expect(asked.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
-    const [above, below] = asked.boxes.map(({ name }) => description.indexOf(`focus on the ${name}`));
+    const read = readTaskDescription(description);
+    expect(read).toMatchObject({ goal: 'melting point', place: 'kitchen', boxPlace: 'kitchen' });
+    expect(read.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
+    const [above, below] = read.boxes.map(({ name }) => description.indexOf(`focus on the ${name}`));
     expect(above).toBeGreaterThan(0);
     expect(below).toBeGreaterThan(above!);
   });
 
   it('of a trait names plant and trait, with a box for dominant first', () => {
-    const asked = readAsked(house('mendelian-genetics-unknown-plant', 0).description);
-    expect(asked.goal).toBe('trait');
-    expect(asked.target).toMatch(/^blue seed color unknown E$/);
-    expect(asked.boxes).toEqual(boxes('red', 'dominant', 'green', 'recessive'));
+    const read = readTaskDescription(house('mendelian-genetics-unknown-plant', 0).description);
+    expect(read.goal).toBe('trait');
+    expect(read.target).toMatch(/^blue seed color unknown E$/);
+    expect(read.boxes).toEqual(boxes('red', 'dominant', 'green', 'recessive'));
   });
 
   it('of planes names both', () => {
-    const asked = readAsked(house('inclined-plane-determine-angle', 0).description);
-    expect(asked.goal).toBe('plane shallowest angle');
-    expect(asked.target).toMatch(/^[B-J] [B-J]$/);
-    expect(readAsked(house('inclined-plane-friction-unnamed-surfaces', 1).description).goal).toBe(
+    const read = readTaskDescription(house('inclined-plane-determine-angle', 0).description);
+    expect(read.goal).toBe('plane shallowest angle');
+    expect(read.target).toMatch(/^[B-J] [B-J]$/);
+    expect(readTaskDescription(house('inclined-plane-friction-unnamed-surfaces', 1).description).goal).toBe(
       'plane least friction',
     );
   });
 
   it('that is worded otherwise asks for nothing known', () => {
-    fc.assert(fc.property(fc.string(), (text) => readAsked(text).goal === 'task'));
-    expect(readAsked('Your task is to whistle.')).toEqual(NOTHING);
+    fc.assert(fc.property(fc.string(), (text) => readTaskDescription(text).goal === 'task'));
+    expect(readTaskDescription('Your task is to whistle.')).toEqual(NOTHING);
   });
 });
