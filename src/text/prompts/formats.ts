@@ -7,8 +7,8 @@ import type { ActionForm, FormatId, WorldPrompt } from '../../core/prompt.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
 
-/** Parsed answer: the action it names, or the reason why it names none. */
-export type Parsed = { readonly action: string } | { readonly error: string };
+/** Parsed answer: the action it names and the thought beside it (empty where there is none), or the reason why it names none. */
+export type Parsed = { readonly action: string; readonly thought: string } | { readonly error: string };
 
 export interface PromptFormat {
   readonly id: FormatId;
@@ -22,7 +22,10 @@ const action: PromptFormat = {
   id: 'action',
   describe: () => 'Answer with one action and nothing else.',
   print: (_thought, text) => text,
-  parse: (text, world) => actionOf(stripReasoning(text), world),
+  parse(text, world) {
+    const read = splitReasoning(text);
+    return 'error' in read ? read : actionOf(read.answer, world, read.thought);
+  },
 };
 
 const react: PromptFormat = {
@@ -31,11 +34,13 @@ const react: PromptFormat = {
     'Answer in exactly this form, with one action:\n\nThought:\n<your reasoning>\n\nAction:\n<your action>',
   print: (thought, action) => `Thought:\n${thought}\n\nAction:\n${action}`,
   parse(text, world) {
-    const parts = stripReasoning(text).split(/\bAction:/);
+    const read = splitReasoning(text);
+    if ('error' in read) return read;
+    const parts = read.answer.split(/\bAction:/);
     if (parts.length < 2) return { error: "The answer has no 'Action:'. End it with 'Action:' and one action." };
     if (parts.length > 2) return { error: "Only one 'Action:' is allowed in an answer." };
     const line = parts[1]!.replace(/^\s*\**\s*/, '').split('\n', 1)[0]!;
-    return actionOf(line, world);
+    return actionOf(line, world, parts[0]!.replace(/^\s*Thought:/, ''));
   },
 };
 
@@ -45,14 +50,13 @@ const think: PromptFormat = {
     'First reason between <think> and </think>. Then write one action on a single line, and nothing after it.',
   print: (thought, action) => `<think>\n${thought}\n</think>\n${action}`,
   parse(text, world) {
-    const end = text.lastIndexOf(THINK_END);
-    if (end < 0) return { error: 'Reason between <think> and </think> first, then write one action.' };
-    const lines = text
-      .slice(end + THINK_END.length)
-      .trim()
-      .split('\n');
+    if (!text.includes(THINK_END))
+      return { error: 'Reason between <think> and </think> first, then write one action.' };
+    const read = splitReasoning(text);
+    if ('error' in read) return read;
+    const lines = read.answer.trim().split('\n');
     if (lines.length > 1) return { error: 'Write one action on a single line after </think>.' };
-    return actionOf(lines[0]!, world);
+    return actionOf(lines[0]!, world, read.thought);
   },
 };
 
@@ -70,13 +74,15 @@ const functionCalling: PromptFormat = {
     return JSON.stringify({ thought, function_name: form.name, arguments: args });
   },
   parse(text, world) {
-    const object = jsonObject(stripReasoning(text));
+    const read = splitReasoning(text);
+    if ('error' in read) return read;
+    const object = jsonObject(read.answer);
     if (!object) return { error: 'The answer is not a JSON object.' };
-    const { function_name: name, arguments: args } = object;
+    const { function_name: name, arguments: args, thought } = object;
     if (typeof name !== 'string') return { error: 'The JSON object has no "function_name".' };
     const values = typeof args === 'string' ? jsonObject(args) : (args ?? {});
     if (typeof values !== 'object' || Array.isArray(values)) return { error: '"arguments" must be an object.' };
-    return formatCall(world, name, values as Record<string, unknown>);
+    return formatCall(world, name, values as Record<string, unknown>, typeof thought === 'string' ? thought : '');
   },
 };
 
@@ -95,8 +101,9 @@ const code: PromptFormat = {
     return `\`\`\`python\n${comment}${printCall(form.name, args)}\n\`\`\``;
   },
   parse(text, world) {
-    const answer = stripReasoning(text);
-    const block = /```(?:python|py)?[^\S\n]*\n([\s\S]*?)\n?```/.exec(answer)?.[1] ?? answer;
+    const read = splitReasoning(text);
+    if ('error' in read) return read;
+    const block = /```(?:python|py)?[^\S\n]*\n([\s\S]*?)\n?```/.exec(read.answer)?.[1] ?? read.answer;
     const call = parseCall(block);
     if ('error' in call) return call;
     const form = formsOf(world).find(({ name }) => name === call.name);
@@ -104,7 +111,8 @@ const code: PromptFormat = {
     const names = parametersOf(form);
     if (call.positional.length > names.length) return { error: `${call.name} takes ${names.length} arguments.` };
     const positional = Object.fromEntries(call.positional.map((value, i) => [names[i]!, value]));
-    return formatCall(world, call.name, { ...positional, ...call.named });
+    const comments = [...block.matchAll(/^# ?(.*)$/gm)].map(([, line]) => line!);
+    return formatCall(world, call.name, { ...positional, ...call.named }, comments.join('\n'));
   },
 };
 
@@ -113,10 +121,13 @@ const fenced: PromptFormat = {
   describe: () => 'Reason first. Then write the one action to take between triple backticks, like ```click [12]```.',
   print: (thought, action) => `${thought}\nThe next action is \`\`\`${action}\`\`\``,
   parse(text, world) {
-    const found = [...stripReasoning(text).matchAll(/```([\s\S]*?)```/g)];
+    const read = splitReasoning(text);
+    if ('error' in read) return read;
+    const found = [...read.answer.matchAll(/```([\s\S]*?)```/g)];
     if (found.length === 0) return { error: 'The answer has no action between triple backticks.' };
     if (found.length > 1) return { error: 'Write only one action between triple backticks.' };
-    return actionOf(found[0]![1]!.trim(), world);
+    const before = read.answer.slice(0, found[0]!.index).replace(/\s*The next action is\s*$/, '');
+    return actionOf(found[0]![1]!.trim(), world, before);
   },
 };
 
@@ -132,10 +143,43 @@ export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
 
 const THINK_END = '</think>';
 
-/** Text after a reasoning model's own `<think>` block. */
-function stripReasoning(text: string): string {
+/**
+ * Divides a text into a reasoning model's own `<think>` block, which its template may have opened, and the answer after it. In a
+ * block that was never closed (the answer was cut off) nothing is an action.
+ */
+function splitReasoning(
+  text: string,
+): { readonly thought: string; readonly answer: string } | { readonly error: string } {
   const end = text.lastIndexOf(THINK_END);
-  return end < 0 ? text : text.slice(end + THINK_END.length);
+  const rest = end < 0 ? text : text.slice(end + THINK_END.length);
+  if (/^\s*<think>/.test(rest)) return { error: 'The answer ends inside <think>: close it, then write one action.' };
+  return {
+    thought:
+      end < 0
+        ? ''
+        : text
+            .slice(0, end)
+            .replace(/^\s*<think>/, '')
+            .trim(),
+    answer: rest,
+  };
+}
+
+/**
+ * Reads a recorded answer whose format is not known: ReAct by its last `Action:`, then by any other form that it has, else as the
+ * action itself.
+ */
+export function readReply(text: string, world: WorldPrompt): { readonly thought: string; readonly action: string } {
+  const at = text.lastIndexOf('Action:');
+  if (at >= 0) {
+    const thought = text.slice(0, at).replace(/^\s*Thought:/, '');
+    return { thought: thought.trim(), action: text.slice(at + 'Action:'.length).trim() };
+  }
+  for (const format of [think, functionCalling, code, fenced]) {
+    const parsed = format.parse(text, world);
+    if ('action' in parsed) return parsed;
+  }
+  return { thought: '', action: text.trim() };
 }
 
 function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {
@@ -143,20 +187,20 @@ function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {
 }
 
 /** Action as the world takes it. */
-function actionOf(text: string, { foreign }: WorldPrompt): Parsed {
+function actionOf(text: string, { foreign }: WorldPrompt, thought: string): Parsed {
   const action = (foreign ? text.replace(foreign, '') : text).trim();
-  return action === '' ? { error: 'The action is empty.' } : { action };
+  return action === '' ? { error: 'The action is empty.' } : { action, thought: thought.trim() };
 }
 
 /** The action that a model's call of a function means. @param args JSON of its arguments */
 export function actionOfCall(world: WorldPrompt, name: string, args: string): Parsed {
   const values = args.trim() === '' ? {} : jsonObject(args);
   return values
-    ? formatCall(world, name, values)
+    ? formatCall(world, name, values, '')
     : { error: `The arguments of ${name.slice(0, 40)} are not a JSON object.` };
 }
 
-function formatCall(world: WorldPrompt, name: string, values: Record<string, unknown>): Parsed {
+function formatCall(world: WorldPrompt, name: string, values: Record<string, unknown>, thought: string): Parsed {
   const form = formsOf(world).find((known) => known.name === name);
   if (!form) return unknownFunction(world, name);
   const names = parametersOf(form);
@@ -171,7 +215,7 @@ function formatCall(world: WorldPrompt, name: string, values: Record<string, unk
   const extra = Object.keys(values).find((key) => !names.includes(key));
   if (extra !== undefined) return { error: `${name} has no parameter "${extra.slice(0, 40)}".` };
   const call: Call = { form, args };
-  return actionOf(fill(call.form, call.args), world);
+  return actionOf(fill(call.form, call.args), world, thought);
 }
 
 function unknownFunction(world: WorldPrompt, name: string): Parsed {

@@ -14,7 +14,7 @@ import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import type { ConversationOpening } from '../../core/trajectory.ts';
 import { ACKNOWLEDGEMENT, instructions, type Message, renderObservation } from '../prompts/conversation.ts';
-import { FORMATS, type PromptFormat } from '../prompts/formats.ts';
+import { FORMATS, type PromptFormat, readReply } from '../prompts/formats.ts';
 import type { ChatMessage, ChatTemplate } from '../templates/chat-template.ts';
 import { openText } from '../templates/model-text.ts';
 import type { BpeTokenizer } from '../templates/tokenizer.ts';
@@ -80,6 +80,8 @@ export class ChatCodec implements Codec, Conversation {
   readonly #spelt = new Map<string, Int32Array>();
   /** Text that a template puts between the end token of an answer and the next question, and after the question. */
   readonly #joint: Joint | undefined;
+  /** True where the template itself opens the thought of each answer. */
+  readonly #opensThought: boolean;
 
   /** @throws {UserError} BAD_CHECKPOINT for a template without an end of turns that the tokenizer has as one token */
   constructor(options: ChatCodecOptions) {
@@ -95,6 +97,8 @@ export class ChatCodec implements Codec, Conversation {
     const { end, joint } = findJoint(template, this.#controls, this.#format, world);
     this.end = end;
     this.#joint = joint;
+    const opened = template.render([{ role: 'user', content: 'PROBE QUESTION' }], { addGenerationPrompt: true });
+    this.#opensThought = /<think>\s*$/.test(opened);
     this.#ends = new Set([end, ...options.endTokens]);
     this.id = `chat/${this.#format.id}${options.listActions ? '/listed' : ''}/1`;
     this.hash = createHash('sha256')
@@ -151,6 +155,18 @@ export class ChatCodec implements Codec, Conversation {
     return spelt;
   }
 
+  spellReply(reply: string, action: string): Int32Array {
+    const { tokenizer, world } = this.#options;
+    const written = this.#opensThought ? reply.replace(/^\s*<think>\s*/, '') : reply;
+    const printed = this.#format.print(readReply(reply, world).thought, action, world);
+    const readsBack = (text: string) => {
+      const parsed = this.#parse(text);
+      return 'action' in parsed && parsed.action === action;
+    };
+    const text = [written, printed].find(readsBack);
+    return text === undefined ? this.spell(action) : Int32Array.from(tokenizer.encodePlain(text));
+  }
+
   decode(ids: Iterable<number>): string {
     return this.#options.tokenizer.decode([...ids], { special: false });
   }
@@ -162,9 +178,13 @@ export class ChatCodec implements Codec, Conversation {
   answer(run: readonly number[]): Answer {
     const ended = this.ends(run);
     const text = this.decode(this.#ends.has(run.at(-1)!) ? run.slice(0, -1) : run);
-    const parsed = this.#format.parse(text, this.#options.world);
+    const parsed = this.#parse(text);
     if ('action' in parsed) return { action: parsed.action, text };
     return { action: '', text, formatError: `${parsed.error}${ended ? '' : ' The answer was cut off: be shorter.'}` };
+  }
+
+  #parse(text: string) {
+    return this.#format.parse(this.#opensThought ? `<think>${text}` : text, this.#options.world);
   }
 
   /** Ids of a whole conversation up to the position that decides. */
@@ -181,9 +201,11 @@ export class ChatCodec implements Codec, Conversation {
   }
 
   /** Ids between an answer and the next one; `undefined` where the template does not let an episode grow. */
-  joint(question: string): number[] | undefined {
-    const { before, after } = this.#joint ?? {};
-    return before === undefined ? undefined : this.#controls.encode(before + this.#controls.breakUp(question) + after);
+  joint(question: string, answer: string): number[] | undefined {
+    if (!this.#joint) return undefined;
+    const { before, after, trims } = this.#joint;
+    if (trims && answer !== answer.trim()) return undefined;
+    return this.#controls.encode(before + this.#controls.breakUp(question) + after);
   }
 
   /** Renders an observation as the question that the model is asked. @param table of the episode @param error of its last answer */

@@ -13,8 +13,8 @@ export interface Conversation {
   formatQuestion(observed: Observed, table: readonly string[], error: string | undefined): string;
   /** Renders a whole conversation, up to the position that decides. @returns its ids */
   render(questions: readonly string[], answers: readonly string[]): number[];
-  /** Renders what lies between an answer and the next one; `undefined` where the template lets no episode grow. */
-  joint(question: string): number[] | undefined;
+  /** Renders what lies between an answer and the next one; `undefined` where the template does not show the answer as it is. */
+  joint(question: string, answer: string): number[] | undefined;
   /** True when a sequence of this length leaves room for an answer. */
   fits(length: number): boolean;
   /** True for an id that ends an answer. */
@@ -95,7 +95,7 @@ export class ChatTranscript implements Transcript {
     }
     this.#answers.push(answer);
     this.#questions.push(this.#codec.formatQuestion(observed, this.table, sampled?.formatError));
-    const joint = this.#codec.joint(this.#questions.at(-1)!);
+    const joint = this.#codec.joint(this.#questions.at(-1)!, answer);
     if (joint) {
       // An answer that was cut off is ended for it; that end is given, not sampled.
       if (run.length > 0 && !this.#codec.isEnd(run.at(-1))) joint.unshift(this.#codec.end);

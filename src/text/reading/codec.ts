@@ -54,6 +54,11 @@ export interface Codec {
 
   /** Token ids of an action's text as the policy writes (or reads) it by itself, without the end token. */
   spell(action: string): Int32Array;
+  /**
+   * Token ids of a recorded answer, without the end token: as it was written where this codec reads it as the action, else its
+   * thought and the action in this codec's format; absent where answers are actions alone.
+   */
+  spellReply?(reply: string, action: string): Int32Array;
   /** Text of token ids; control tokens are left out. */
   decode(ids: Iterable<number>): string;
   /** True when a run of sampled ids is a whole answer: an end token was sampled. */

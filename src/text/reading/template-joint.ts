@@ -12,11 +12,14 @@ import type { ControlTokens } from './control-tokens.ts';
 export interface Joint {
   readonly before: string;
   readonly after: string;
+  /** True where the template cuts white space off the ends of an answer: one that has some is rendered anew. */
+  readonly trims: boolean;
 }
 
 /**
  * Finds how a template goes on after an answer. The joint exists where what is rendered of two turns begins with what is
- * rendered of one, reasoning included.
+ * rendered of one, for answers of every kind: with a thought (of the format, or the model's own), empty, of many lines. A
+ * template that drops or moves thoughts of earlier turns has none.
  * @returns the token that ends an answer, and the joint
  * @throws {UserError} BAD_CHECKPOINT for a template without an end of turns that the tokenizer has as one token
  */
@@ -30,7 +33,6 @@ export function findJoint(
     throw new UserError('BAD_CHECKPOINT', `the model's chat template cannot be used: ${why}`);
   };
   const question = 'PROBE QUESTION';
-  const answer = format.print('PROBE THOUGHT', 'PROBE ACTION', world);
   const one: ChatMessage[] = [{ role: 'user', content: question }];
   const opened = template.render(one, { addGenerationPrompt: true });
   const plainly = template.render([...one, { role: 'assistant', content: 'PROBE ACTION' }]);
@@ -40,12 +42,21 @@ export function findJoint(
     return refuse(`an answer is not followed by a special token, but by ${JSON.stringify(after.slice(0, 40))}`);
   }
   const end = controls.idOf(ending);
-  const more = [...one, { role: 'assistant', content: answer }, { role: 'user', content: 'SECOND QUESTION' }];
-  const rendered = template.render(more, { addGenerationPrompt: true });
-  const expected = opened + answer + ending;
-  if (!rendered.startsWith(expected)) return { end, joint: undefined };
-  const [before, rest, ...others] = rendered.slice(expected.length).split('SECOND QUESTION');
-  return others.length > 0 || rest === undefined
-    ? { end, joint: undefined }
-    : { end, joint: { before: before!, after: rest } };
+  /** What the template puts around the next question, where it shows the answer as it was written. */
+  const around = (answer: string): Omit<Joint, 'trims'> | undefined => {
+    const more = [...one, { role: 'assistant', content: answer }, { role: 'user', content: 'SECOND QUESTION' }];
+    const rendered = template.render(more, { addGenerationPrompt: true });
+    const expected = opened + answer + ending;
+    if (!rendered.startsWith(expected)) return undefined;
+    const [before, rest, ...others] = rendered.slice(expected.length).split('SECOND QUESTION');
+    return others.length > 0 || rest === undefined ? undefined : { before: before!, after: rest };
+  };
+  const written = format.print('PROBE THOUGHT', 'PROBE ACTION', world);
+  const joint = around(written);
+  const isSame = (other: typeof joint) => other?.before === joint?.before && other?.after === joint?.after;
+  const plain = format.print('', 'PROBE ACTION', world);
+  const thoughts = [`<think>\nPROBE THOUGHT\n</think>\n\n${plain}`, `<think>PROBE THOUGHT</think>${plain}`];
+  const others = [...thoughts, '', 'PROBE ACTION', 'PROBE LINE\n\n'.repeat(200) + written];
+  if (!joint || !others.every((answer) => isSame(around(answer)))) return { end, joint: undefined };
+  return { end, joint: { ...joint, trims: !isSame(around(` \n${written}\n `)) } };
 }

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../../experiments/tiny-chat-model.ts';
 import { openModel } from '../../../src/policy/pretrained/folder.ts';
+import { ACKNOWLEDGEMENT } from '../../../src/text/prompts/conversation.ts';
 import { ChatCodec, type ChatCodecOptions } from '../../../src/text/reading/chat-codec.ts';
 import type { Observed } from '../../../src/text/reading/transcript.ts';
 import { openText } from '../../../src/text/templates/model-text.ts';
@@ -187,15 +188,109 @@ describe('a template', () => {
     written(
       "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}{%- if m.role == 'assistant' and not loop.last %}{{- m.content.split('</think>')[-1] }}{%- else %}{{- m.content }}{%- endif %}{{- '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}",
     );
-    expect(codecOf({ format: 'react' }).rendersAnew).toBe(false);
+    // Whatever the format: a model may think before any answer.
+    for (const format of ['react', 'action', 'function-calling', 'think'] as const) {
+      expect(codecOf({ format }).rendersAnew, format).toBe(true);
+    }
     const codec = codecOf({ format: 'think' });
-    expect(codec.rendersAnew).toBe(true);
     const transcript = codec.open(observed('one'));
     const { prompt } = transcript;
     transcript.write([...openText(folder).tokenizer.encode('<think>\nhm\n</think>\ngo'), codec.end]);
     transcript.observe('go', observed('two'));
     expect(transcript.prompt).not.toBe(prompt);
     expect(openText(folder).tokenizer.decode(whole(transcript))).not.toContain('hm');
+  });
+
+  /** Templates of the kinds that public models have, in this tokenizer's control tokens. */
+  const turn = (content: string) => `{{- '<|im_start|>' + m.role + '\\n' + ${content} + '<|im_end|>\\n' }}`;
+  const loop = (body: string, opening = '') =>
+    `{%- for m in messages %}${body}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n${opening}' }}{%- endif %}`;
+  const TEMPLATES: Readonly<Record<string, { readonly text: string; readonly anew: boolean }>> = {
+    plain: { text: loop(turn('m.content')), anew: false },
+    trimming: { text: loop(turn('(m.content | trim)')), anew: false },
+    'trimming its answers': {
+      text: loop(
+        `{%- if m.role == 'assistant' %}${turn('(m.content | trim)')}{%- else %}${turn('m.content')}{%- endif %}`,
+      ),
+      anew: false,
+    },
+    'dropping earlier thoughts': {
+      text: loop(
+        `{%- set c = m.content %}{%- if m.role == 'assistant' and not loop.last and '</think>' in c %}{%- set c = c.split('</think>')[-1].lstrip('\\n') %}{%- endif %}${turn('c')}`,
+      ),
+      anew: true,
+    },
+    'dropping thoughts before the last question': {
+      text: `{%- set ns = namespace(last=0) %}{%- for m in messages %}{%- if m.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}${loop(
+        `{%- set c = m.content %}{%- if m.role == 'assistant' and loop.index0 < ns.last and '</think>' in c %}{%- set c = c.split('</think>')[-1].lstrip('\\n') %}{%- endif %}${turn('c')}`,
+      )}`,
+      anew: true,
+    },
+    'laying thoughts out anew': {
+      text: loop(
+        `{%- set c = m.content %}{%- if m.role == 'assistant' and '</think>' in c %}{%- set c = '<think>\\n' + c.split('</think>')[0].split('<think>')[-1].strip('\\n') + '\\n</think>\\n\\n' + c.split('</think>')[-1].lstrip('\\n') %}{%- endif %}${turn('c')}`,
+      ),
+      anew: true,
+    },
+    'opening a thought': { text: loop(turn('m.content'), '<think>\\n'), anew: true },
+    'putting an empty thought into answers without one': {
+      text: loop(
+        `{%- set c = m.content %}{%- if m.role == 'assistant' and '</think>' not in c %}{%- set c = '<think>\\n\\n</think>\\n\\n' + c %}{%- endif %}${turn('c')}`,
+      ),
+      anew: true,
+    },
+  };
+  const reply = fc.oneof(
+    fc.constantFrom(
+      'go',
+      '',
+      ' go',
+      'go\n',
+      'Action: go',
+      'Thought:\nhm\n\nAction:\ngo',
+      '<think>\nhm\n</think>\n\ngo',
+    ),
+    fc.constantFrom(
+      '<think>hm</think>go',
+      '<think>\ncut off',
+      '{"function_name": "other", "arguments": {}}',
+      '</think>go',
+    ),
+    fc.string({ maxLength: 30 }),
+    fc.constant('line\n\n'.repeat(30)),
+  );
+
+  it.each(Object.keys(TEMPLATES))('%s: a transcript holds what the template renders', (name) => {
+    const { text, anew } = TEMPLATES[name]!;
+    written(text);
+    const codec = codecOf({ format: 'react', contextTokens: 100_000 });
+    expect(codec.rendersAnew).toBe(anew);
+    const { tokenizer, template } = openText(folder);
+    const start = codec.opening.instructions;
+    fc.assert(
+      fc.property(fc.array(reply, { minLength: 1, maxLength: 5 }), (replies) => {
+        const messages = [
+          { role: 'user', content: start },
+          { role: 'assistant', content: ACKNOWLEDGEMENT },
+          { role: 'user', content: codec.formatQuestion(observed('first'), [], undefined) },
+        ];
+        const transcript = codec.open(observed('first'));
+        for (const [i, one] of replies.entries()) {
+          const written = tokenizer.encodePlain(one);
+          const ids = [...written, codec.end];
+          const { formatError } = codec.answer(ids);
+          transcript.write(ids);
+          transcript.observe('go', observed(`number ${i}`));
+          messages.push(
+            { role: 'assistant', content: tokenizer.decode(written) },
+            { role: 'user', content: codec.formatQuestion(observed(`number ${i}`), [], formatError) },
+          );
+          const rendered = template!.render(messages, { addGenerationPrompt: true });
+          expect(tokenizer.decode(whole(transcript))).toBe(rendered);
+        }
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it('without an end of turns is refused', () => {
