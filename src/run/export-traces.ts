@@ -30,7 +30,11 @@ export function agentTraj(episode: TraceLine): AgentTraj {
     item_id: `${task.env}_${task.index}`,
     conversations: messages.map((message) =>
       message.role === 'assistant'
-        ? { from: 'gpt' as const, loss: message.reward !== undefined, value: message.content }
+        ? {
+            from: 'gpt' as const,
+            loss: isLearnt(message),
+            value: message.content,
+          }
         : { from: 'human' as const, loss: null, value: message.content },
     ),
     reward: episodeReturn(episode),
@@ -39,12 +43,17 @@ export function agentTraj(episode: TraceLine): AgentTraj {
   };
 }
 
+/** True for an answer of the episode that could be read: one that could not is context. */
+function isLearnt({ reward, formatError }: RecordedMessage): boolean {
+  return reward !== undefined && formatError === undefined;
+}
+
 function withSystem(system: string, [instructions, ...rest]: readonly RecordedMessage[]): RecordedMessage[] {
   return [{ role: 'user', content: `${system}\n\n${instructions?.content ?? ''}` }, ...rest];
 }
 
 function rewardsOf(messages: readonly RecordedMessage[]): number[] {
-  return messages.flatMap(({ reward }) => (reward === undefined ? [] : [reward]));
+  return messages.flatMap((message) => (isLearnt(message) ? [message.reward!] : []));
 }
 
 /** Chat record: messages as chat templates and TRL's SFT trainer take them. */

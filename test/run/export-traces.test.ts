@@ -81,11 +81,11 @@ describe('a conversation with a language model', () => {
     expect(chatRecord(talked())).toMatchObject({ messages: conversation, rewards: [0, 0, 0, 1], reward: 1 });
     const { conversations, rewards } = agentTraj(talked());
     expect(conversations[0]!.value).toBe('Be brief.\n\nReach the end.');
-    expect(conversations.map(({ loss }) => loss)).toEqual([null, false, null, true, null, true, null, true]);
+    expect(conversations.map(({ loss }) => loss)).toEqual([null, false, null, true, null, false, null, true]);
     expect(conversations.slice(1).map(({ value }) => value)).toEqual(
       conversation.slice(2).map(({ content }) => content),
     );
-    expect(rewards).toEqual([0, 0, 1]);
+    expect(rewards).toEqual([0, 1]);
   });
 
   it('makes a pair with another of its task, from where they part', () => {

@@ -9,6 +9,7 @@ import { err, out } from '../../console/terminal.ts';
 import type { PublishedEpisodes } from '../../core/agentgym.ts';
 import type { Env, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
+import type { WorldPrompt } from '../../core/prompt.ts';
 import type { World } from '../../core/world.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type Demonstration, readDemonstrations } from '../../run/offline/demonstrations.ts';
@@ -32,6 +33,7 @@ interface OfflineFlags {
   readonly minScore?: number;
   readonly beta?: number;
   readonly allowTest?: boolean;
+  readonly thoughts: boolean;
   readonly json?: boolean;
 }
 
@@ -60,13 +62,14 @@ function offline(program: Command, name: string, epochs: number, description: st
     .argument('<config>', 'configuration, YAML')
     .requiredOption(
       '--data <path>',
-      'a run, a traces folder, a trace file (.jsonl), or AgentTraj JSON (.json); may be given again',
+      'a run, a traces folder, a trace file (.jsonl); AgentTraj, ShareGPT or messages (.json, .jsonl); may be given again',
       collectFlag,
     )
     .option('--epochs <n>', 'passes over the data', wholeNumber(1), epochs)
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', wholeNumber(1), 32)
     .option('--set <key=value>', 'override a key of the configuration; give it once for each', collectFlag, [])
     .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then prove nothing')
+    .option('--no-thoughts', 'a language model learns actions alone, and not the thoughts before them')
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--json', 'one JSON object per line');
@@ -106,19 +109,29 @@ async function learn(
   flags: OfflineFlags,
   teach: (request: OfflineRequest) => Promise<string>,
 ): Promise<void> {
-  const { epochs, batch } = flags;
+  const { epochs, batch, thoughts } = flags;
   const config = readConfigFile(path, flags.set);
   const { world, env } = await findWorld(config.env.id, config.env.options);
-  const demonstrations = await episodesOf(flags, config, world, env);
+  const prompt = worldPrompt(world, config.env.options, env.description);
+  const demonstrations = await episodesOf(flags, config, world, env, prompt);
   err.line((await chooseEngine(config.engine)).notice);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = runDir(flags.runs, name);
   createRunFolder(dir, config);
   const line = new ProgressLine();
   try {
-    const prompt = worldPrompt(world, config.env.options, env.description);
     const onStep = progressOf(line, epochs);
-    const learnt = await teach({ config, dir, view: world.view, prompt, demonstrations, epochs, batch, onStep });
+    const learnt = await teach({
+      config,
+      dir,
+      view: world.view,
+      prompt,
+      demonstrations,
+      epochs,
+      batch,
+      thoughts,
+      onStep,
+    });
     line.end();
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     if (flags.json) out.json({ run: dir, learnt });
@@ -131,9 +144,15 @@ async function learn(
 }
 
 /** Reads all data, plays published episodes again, and refuses what evaluations hold back. */
-async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, env: Env): Promise<Demonstration[]> {
+async function episodesOf(
+  flags: OfflineFlags,
+  config: RunConfig,
+  world: World,
+  env: Env,
+  prompt: WorldPrompt,
+): Promise<Demonstration[]> {
   const onNotice = (message: string) => err.line(message);
-  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice));
+  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice, prompt));
   for (const one of read) checkWorld(one, env.id);
   const published = world.agentgym?.openPublished?.(config.env.options);
   const onlyListed = config.policy.decoder === 'choice' || config.policy.masked;

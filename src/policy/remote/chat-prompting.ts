@@ -10,7 +10,7 @@ import {
   type PromptTurn,
   renderObservation,
 } from '../../text/prompts/conversation.ts';
-import { actionOfCall, FORMATS, type Parsed, type PromptFormat } from '../../text/prompts/formats.ts';
+import { actionOfCall, FORMATS, type Parsed, type PromptFormat, readReply } from '../../text/prompts/formats.ts';
 import { renderChat } from '../../text/templates/plain-template.ts';
 import type { Acted, ActRequest } from '../policy.ts';
 import type { Completion } from './openai-client.ts';
@@ -70,18 +70,18 @@ export class ChatPrompting implements Prompting {
   read(request: ActRequest, completion: Completion): Acted {
     const { episode, turn } = request;
     const talk = this.#talks.get(episode)!;
-    const { text, promptTokens, completionTokens, finish } = completion;
+    const { promptTokens, completionTokens, finish } = completion;
     const parsed = readAnswer(this.#format, this.#world, completion);
     const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
     const formatError = 'error' in parsed ? parsed.error + cut : undefined;
     talk.error = formatError;
-    const written = stripReasoning(text);
     const action = 'action' in parsed ? parsed.action : '';
-    // The model sees a call of a tool again as the answer that it was asked for.
-    const answer = written === '' && action !== '' ? this.#format.print('', action, this.#world) : written;
+    // The model sees a call of a tool again as the answer that it was asked for, and so it is recorded.
+    const recorded = writeCalls(completion, action, this.#format, this.#world);
+    const answer = stripReasoning(recorded);
     talk.turns.push({ message: talk.message, answer });
     const response: ModelResponse = {
-      text: withCalls(completion),
+      text: recorded,
       promptTokens,
       completionTokens,
       ...(formatError === undefined ? {} : { formatError }),
@@ -141,7 +141,8 @@ export class ChatPrompting implements Prompting {
  * Reads the action of an answer: of the one tool that it called, else of its text, else of its reasoning. The last is
  * for servers that count the whole answer as reasoning, and for forms that mark an action.
  */
-function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning, calls }: Completion): Parsed {
+function readAnswer(format: PromptFormat, world: WorldPrompt, completion: Completion): Parsed {
+  const { text, reasoning, calls, finish } = completion;
   const called = calls?.length === 1 ? actionOfCall(world, calls[0]!.name, calls[0]!.args) : undefined;
   if (called && 'action' in called) return called;
   const parsed = format.parse(text, world);
@@ -150,13 +151,32 @@ function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning,
   if (calls) return called ?? { error: `Call one function at a time, not ${calls.length}.` };
   const answer = reasoning === undefined ? text : stripReasoning(text);
   if (reasoning === undefined || answer !== '' || format.id === 'action' || format.id === 'think') return parsed;
+  if (finish === 'length') return parsed; // a thought that was cut off names no action
   const thought = format.parse(reasoning, world);
   return 'action' in thought ? thought : parsed;
 }
 
-/** The whole answer as it is recorded. */
-function withCalls({ text, calls = [] }: Completion): string {
-  return [text, ...calls.map(({ name, args }) => `${name}(${args})`)].filter((part) => part !== '').join('\n');
+/**
+ * The whole answer as it is recorded: a text as it was written. A call of a tool becomes the answer of the format that means the
+ * same action, the words beside it its thought; so what is exported reads back to the same actions. Calls that mean none are
+ * recorded as JSON.
+ */
+function writeCalls({ text, calls }: Completion, action: string, format: PromptFormat, world: WorldPrompt): string {
+  if (!calls) return text;
+  const written = stripReasoning(text);
+  const reasoning = text.slice(0, text.length - written.length);
+  if (action !== '') {
+    const plainly = reasoning + format.print('', action, world);
+    const ways = [text, reasoning + format.print(written, action, world)]; // words beside a call may look like another answer
+    const readsBack = (way: string) => {
+      const parsed = format.parse(way, world);
+      // By this format, and by a reader that does not know it.
+      return 'action' in parsed && parsed.action === action && readReply(way, world).action === action;
+    };
+    return ways.find(readsBack) ?? plainly;
+  }
+  const shown = calls.map(({ name, args }) => JSON.stringify({ function_name: name, arguments: args }));
+  return [text, ...shown].filter((part) => part !== '').join('\n');
 }
 
 /**

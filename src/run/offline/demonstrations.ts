@@ -1,11 +1,13 @@
 /**
- * Demonstrations: recorded episodes to learn from, AgentTraj-style JSON, and our own traces. Pure but for the files
- * that are read.
+ * Demonstrations: recorded episodes to learn from. Read are our own traces, AgentTraj, ShareGPT, and message logs of
+ * OpenAI's form (chat-logs.ts). Pure but for the files that are read.
  */
-import { MAX_DATA_BYTES, readBounded } from '../../core/bounded-file.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
-import { episodeReturn, type Trajectory } from '../../core/trajectory.ts';
+import { UserError } from '../../core/errors.ts';
+import type { WorldPrompt } from '../../core/prompt.ts';
+import { episodeReturn, type Trajectory, type Turn } from '../../core/trajectory.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
+import { readReply } from '../../text/prompts/formats.ts';
+import { convertChatLog, describeRecords, isChatLog, parseRecords } from './chat-logs.ts';
 
 /** Demonstration: an episode as text. */
 export interface Demonstration {
@@ -28,6 +30,8 @@ export interface Demonstration {
 export interface DemonstratedTurn {
   readonly observation: string;
   readonly action: string;
+  /** The whole answer as it was written, thought included; absent where it is the action alone. A language model learns it. */
+  readonly reply?: string;
   /** Actions listed then; absent where the source does not list them. */
   readonly actions?: readonly string[];
   /** True for context of later turns that is not to be learnt: a reply without loss. */
@@ -37,28 +41,37 @@ export interface DemonstratedTurn {
 /** Purposes whose episodes may be learnt from: those of evaluations may not. */
 const LEARNT = ['train', 'rollout'];
 
+/** World whose answers are read where nothing is known of it. */
+const NO_FORMS: WorldPrompt = { role: '', forms: [], hints: [], format: 'react' };
+
 /**
- * Reads a `.json` file as AgentTraj; anything else as traces: a file, a `traces` folder or a run. Episodes of evaluations
- * are left out: their tasks are held out.
+ * Reads the episodes of a file: AgentTraj, ShareGPT or messages, as JSON or JSON lines; anything else as traces: a file, a
+ * `traces` folder or a run. Episodes of evaluations are left out: their tasks are held out. Answers that could not be read as
+ * an action stay in their episode as context.
  * @param onNotice gets a line about what was left out
+ * @param world by whose action forms answers are read
  * @throws {UserError} BAD_TRACE naming the file and what is wrong with it
  */
-export function readDemonstrations(path: string, onNotice: (message: string) => void = () => {}): Demonstration[] {
-  if (path.endsWith('.json')) return convertAgentTraj(parseFile(path), path);
+export function readDemonstrations(
+  path: string,
+  onNotice: (message: string) => void = () => {},
+  world: WorldPrompt = NO_FORMS,
+): Demonstration[] {
+  const records = parseRecords(path);
+  if (records) {
+    if (isChatLog(records)) return convertChatLog(records, path, world);
+    return convertAgentTraj(records, path, world);
+  }
   const store = TraceStore.open(path);
   for (const file of store.unfinished) onNotice(`${file}: its last line is cut off and left out`);
   const played = store.episodes.filter(({ purpose }) => LEARNT.includes(purpose));
   const evaluated = store.size - played.length;
   if (evaluated > 0) onNotice(`${path}: ${evaluated} episodes of evaluations are left out`);
-  return played.map(({ at, file }) => convertTrajectory(store.read(at), file));
-}
-
-function parseFile(path: string): unknown {
-  try {
-    return JSON.parse(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
-  } catch (thrown) {
-    throw new UserError('BAD_TRACE', `cannot read ${path}: ${messageOf(thrown)}`);
-  }
+  const episodes = played.map(({ at, file }) => convertTrajectory(store.read(at), file));
+  const unread = episodes.reduce((sum, { turns }) => sum + turns.filter(({ untrained }) => untrained).length, 0);
+  if (unread > 0) onNotice(`${path}: ${unread} answers that could not be read are context, and not learnt`);
+  // An episode of nothing else has nothing to learn from.
+  return episodes.filter(({ turns }) => turns.length === 0 || turns.some(({ untrained }) => !untrained));
 }
 
 function convertTrajectory(trajectory: Trajectory, path: string): Demonstration {
@@ -68,30 +81,39 @@ function convertTrajectory(trajectory: Trajectory, path: string): Demonstration 
     world: task.env,
     task: `${task.env}/${task.index}#${task.seed}`,
     index: task.index,
-    turns: turns.map(({ observation, action, actions }) => ({
+    turns: turns.map(({ observation, action, actions, response, untrained }) => ({
       observation,
       action,
+      ...(response ? { reply: response.text } : {}),
       actions: Array.from(actions, (index) => actionTable[index]!),
+      ...(untrained || response?.formatError !== undefined ? { untrained: true as const } : {}),
     })),
     finalObservation,
     score: episodeReturn(trajectory),
-    trajectory,
+    trajectory: { ...trajectory, turns: turns.map(leaveOutUnread) },
   };
+}
+
+/** Turn as it is learnt: an answer that could not be read as an action is not. */
+function leaveOutUnread(turn: Turn): Turn {
+  return turn.response?.formatError === undefined ? turn : { ...turn, untrained: true };
 }
 
 /**
  * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only the replies of `gpt` under
  * `loss: true` are learnt; other replies stay in the episode as context of what follows. A first exchange without loss is
- * the instruction and its acknowledgement, which are no part of the episode. A reply in ReAct form is cut to what follows
- * its last `Action:`. `longplay export` adds a `reward`; an `item_id` like `<world>_12` names the world.
+ * the instruction and its acknowledgement, which are no part of the episode. The action of a reply is what follows its last
+ * `Action:`, or what another format of ours reads in it. `longplay export` adds a `reward`; an `item_id` like `<world>_12` names
+ * the world.
  * @param where names the source in messages
+ * @param prompt by whose action forms replies are read
  * @throws {UserError} BAD_TRACE
  */
-export function convertAgentTraj(parsed: unknown, where: string): Demonstration[] {
+export function convertAgentTraj(parsed: unknown, where: string, prompt: WorldPrompt = NO_FORMS): Demonstration[] {
   const bad = (at: string, expected: string) =>
     new UserError(
       'BAD_TRACE',
-      `${where}: ${at}: expected ${expected}; AgentTraj is [{ item_id, conversations: [{ from, loss, value }] }]`,
+      `${where}: ${at}: expected ${expected}; AgentTraj is [{ item_id, conversations: [{ from, loss, value }] }]; it seems to be ${describeRecords(parsed)}`,
     );
   if (!Array.isArray(parsed)) throw bad('the file', 'a list of conversations');
   return parsed.map((item: { item_id?: unknown; conversations?: unknown; reward?: unknown }, i) => {
@@ -110,8 +132,9 @@ export function convertAgentTraj(parsed: unknown, where: string): Demonstration[
         replies++;
         if (!acknowledged) {
           if (observation === undefined) throw bad(`${at}, message ${j}`, 'an observation before it');
-          const turn = { observation, action: actionIn(value) };
-          turns.push(loss === true ? turn : { ...turn, untrained: true });
+          const { action } = readReply(value, prompt);
+          const turn = action === value.trim() ? { observation, action } : { observation, action, reply: value };
+          turns.push(loss === true && action !== '' ? turn : { ...turn, untrained: true });
         }
         observation = undefined;
       }
@@ -127,9 +150,4 @@ export function convertAgentTraj(parsed: unknown, where: string): Demonstration[
       score: typeof item.reward === 'number' ? item.reward : 1,
     };
   });
-}
-
-function actionIn(reply: string): string {
-  const at = reply.lastIndexOf('Action:');
-  return (at < 0 ? reply : reply.slice(at + 'Action:'.length)).trim();
 }

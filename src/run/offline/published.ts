@@ -78,7 +78,7 @@ async function follow(
   let observation = session.first.observation;
   let score = 0;
   let missing = 0;
-  for (const [t, { observation: published, action: reply, untrained }] of one.turns.entries()) {
+  for (const [t, { observation: published, action: reply, reply: whole, untrained }] of one.turns.entries()) {
     if (!agrees(observation, published)) {
       throw new Error(`observation ${t} was ${excerpt(published)}; the world answers ${excerpt(observation)}`);
     }
@@ -89,7 +89,8 @@ async function follow(
       const listed = actions.includes(action);
       if (!listed) missing++;
       const context = untrained || (onlyListed && !listed);
-      turns.push(context ? { observation, action, actions, untrained: true } : { observation, action, actions });
+      const turn = { observation, action, actions, ...(whole === undefined ? {} : { reply: whole }) };
+      turns.push(context ? { ...turn, untrained: true } : turn);
     }
     observation = step.observation;
     score += step.reward;

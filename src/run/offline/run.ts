@@ -33,6 +33,8 @@ export interface OfflineRequest {
   readonly epochs: number;
   /** Episodes (or pairs) of one optimiser step. */
   readonly batch: number;
+  /** Learns whole answers, thoughts included, and not the action alone. Default true. */
+  readonly thoughts?: boolean | undefined;
   /** Called after each optimiser step. */
   readonly onStep?: (step: OfflineStep) => void;
 }
@@ -120,13 +122,13 @@ export async function preferRun(
   }
 }
 
-function setUp({ config, view, prompt, dir }: OfflineRequest) {
+function setUp({ config, view, prompt, dir, thoughts }: OfflineRequest) {
   const { init, decoder, masked } = config.policy;
   const checkpoint = init === undefined ? undefined : loadNewestOf(init);
   const setup = setUpPolicy(config, { view, prompt }, dir, undefined, checkpoint);
   if (!setup) throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' has no weights to train`);
   const { model, identity, params, codec } = setup;
-  const reader = { codec, decoder, masked };
+  const reader = { codec, decoder, masked, thoughts };
   const { learner, engine, seed } = config;
   const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm } = learner;
   return {

@@ -12,6 +12,8 @@ export interface Reader {
   readonly decoder: DecoderKind;
   /** True, with the tokens decoder, when the action must be one of the listed ones, where some are listed. */
   readonly masked: boolean;
+  /** Learns the whole answer of a demonstration, its thought included, where the codec writes more than actions. Default true. */
+  readonly thoughts?: boolean | undefined;
 }
 
 /**
@@ -53,9 +55,9 @@ export function fromDemonstration(
   };
   let now = toObserved(turns[0]!.observation, turns[0]!.actions);
   const transcript = codec.open(now);
-  const made = turns.map(({ observation, action, actions = [], untrained }, t): Turn => {
+  const made = turns.map(({ observation, action, reply, actions = [], untrained }, t): Turn => {
     const context = transcript.takeContext();
-    const decision = decide(reader, { action, actions, context, untrained }, `${source}, turn ${t}`);
+    const decision = decide(reader, { action, reply, actions, context, untrained }, `${source}, turn ${t}`);
     const reward = t === turns.length - 1 ? score : 0;
     const timeless = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
     const turn = untrained ? { ...timeless, untrained } : timeless;
@@ -82,16 +84,17 @@ export function fromDemonstration(
 
 /** Decision that would have been the turn's. One that is not trained on may have played what is not listed. */
 function decide(
-  { codec, decoder, masked }: Reader,
+  { codec, decoder, masked, thoughts = true }: Reader,
   turn: {
     readonly action: string;
+    readonly reply: string | undefined;
     readonly actions: readonly string[];
     readonly context: Int32Array;
     readonly untrained: true | undefined;
   },
   at: string,
 ): Decision {
-  const { action, actions, context, untrained } = turn;
+  const { action, reply, actions, context, untrained } = turn;
   const base = { version: 0, context, value: 0 };
   const listed = actions.indexOf(action);
   const oneOf = decoder === 'choice' || (masked && actions.length > 0);
@@ -107,6 +110,8 @@ function decide(
   }
   // Nothing reads the choice of a decision that is not trained on; its action is read as the context of the next.
   if (decoder === 'choice') return { ...base, kind: 'choice', choice: stray ? 0 : listed, logprob: 0 };
-  const tokens = Int32Array.from([...codec.spell(action), codec.end]);
+  // A masked decoder can only spell listed actions, without a thought.
+  const whole = thoughts && !oneOf && reply !== undefined ? codec.spellReply?.(reply, action) : undefined;
+  const tokens = Int32Array.from([...(whole ?? codec.spell(action)), codec.end]);
   return { ...base, kind: 'tokens', tokens, logprobs: new Float32Array(tokens.length), masked: oneOf && !stray };
 }

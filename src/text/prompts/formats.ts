@@ -166,20 +166,31 @@ function splitReasoning(
 }
 
 /**
- * Reads a recorded answer whose format is not known: ReAct by its last `Action:`, then by any other form that it has, else as the
- * action itself.
+ * Reads a recorded answer whose format is not known: after a thought of the model's own, ReAct by its last `Action:`, or any
+ * other form that it has, else the action itself. An answer that ends inside its thought has an empty action.
  */
 export function readReply(text: string, world: WorldPrompt): { readonly thought: string; readonly action: string } {
-  const at = text.lastIndexOf('Action:');
+  const read = splitReasoning(text);
+  if ('error' in read) return { thought: text.trim(), action: '' };
+  const { thought, action } = readForm(read.answer, world);
+  return { thought: [read.thought, thought].filter((part) => part !== '').join('\n'), action };
+}
+
+function readForm(answer: string, world: WorldPrompt): { readonly thought: string; readonly action: string } {
+  // An answer that is one object or one block from its beginning is that, whatever its thought says.
+  const begun = /^\s*\{/.test(answer) ? functionCalling : /^\s*```(?:python|py)\b/.test(answer) ? code : undefined;
+  const whole = begun?.parse(answer, world);
+  if (whole && 'action' in whole) return whole;
+  const at = answer.lastIndexOf('Action:');
   if (at >= 0) {
-    const thought = text.slice(0, at).replace(/^\s*Thought:/, '');
-    return { thought: thought.trim(), action: text.slice(at + 'Action:'.length).trim() };
+    const thought = answer.slice(0, at).replace(/^\s*Thought:/, '');
+    return { thought: thought.trim(), action: answer.slice(at + 'Action:'.length).trim() };
   }
-  for (const format of [think, functionCalling, code, fenced]) {
-    const parsed = format.parse(text, world);
+  for (const format of [functionCalling, code, fenced]) {
+    const parsed = format.parse(answer, world);
     if ('action' in parsed) return parsed;
   }
-  return { thought: '', action: text.trim() };
+  return { thought: '', action: answer.trim() };
 }
 
 function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {

@@ -42,7 +42,7 @@ export function findJoint(
     return refuse(`an answer is not followed by a special token, but by ${JSON.stringify(after.slice(0, 40))}`);
   }
   const end = controls.idOf(ending);
-  /** What the template puts around the next question, where it shows the answer as it was written. */
+  /** Text around the next question, where the template shows the answer as it was written. */
   const around = (answer: string): Omit<Joint, 'trims'> | undefined => {
     const more = [...one, { role: 'assistant', content: answer }, { role: 'user', content: 'SECOND QUESTION' }];
     const rendered = template.render(more, { addGenerationPrompt: true });

@@ -78,8 +78,8 @@ describe('demonstrations', () => {
       source: 'file, memory_red_0',
       task: 'memory_red_0',
       turns: [
-        { observation: 'red', action: 'go' },
-        { observation: 'which', action: 'red' },
+        { observation: 'red', action: 'go', reply: expect.stringContaining('nothing to see') },
+        { observation: 'which', action: 'red', reply: expect.stringContaining('it was red') },
       ],
       finalObservation: '',
       score: 1,
@@ -102,9 +102,9 @@ describe('demonstrations', () => {
     ];
     const [one] = convertAgentTraj([{ item_id: 'x', conversations }], 'file');
     expect(one!.turns).toEqual([
-      { observation: 'red', action: 'go' },
-      { observation: 'at 1', action: 'left', untrained: true },
-      { observation: 'which', action: 'red' },
+      { observation: 'red', action: 'go', reply: 'Action: go' },
+      { observation: 'at 1', action: 'left', reply: 'Action: left', untrained: true },
+      { observation: 'which', action: 'red', reply: 'Action: red' },
     ]);
     expect(one!.finalObservation).toBe('over');
     const silent = conversations.map((message) => (message.from === 'gpt' ? { ...message, loss: false } : message));
