@@ -18,7 +18,7 @@ import { codecOf } from '../../src/text/reading/codec-of.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { Noticed } from '../recorder/protocol.ts';
-import type { EnvObserved } from '../rollout/protocol.ts';
+import type { EnvObserved, Overflowed } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
 /** Internal: an answer came, or none will. */
@@ -30,7 +30,7 @@ export default function remoteInferenceActor(init: RemoteInferenceInit): Behavio
 
 function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Prompting): Behavior<Internal> {
   const { openai, limits, server, model } = init;
-  const rollouts = ctx.resolve<ActedEvent | EnvObserved>(init.replyPath);
+  const rollouts = ctx.resolve<ActedEvent | EnvObserved | Overflowed>(init.replyPath);
   const recorder = ctx.resolve<Noticed>(init.noticePath);
   const policy = new RemotePolicy({
     openai,
@@ -62,10 +62,14 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
       settled() {
         const { acted, unanswered } = policy.take();
         if (acted.length > 0) void rollouts.tell({ type: 'acted', turns: packActed(acted), tokens: policy.tokens });
-        const events = unanswered.map(({ episode, message }) => {
-          const failure = { cause: 'policy', where: ctx.path, message } as const;
-          return { type: 'failed', episode, failure } as const;
-        });
+        const overflowed = unanswered.filter(({ overflow }) => overflow).map(({ episode }) => episode);
+        if (overflowed.length > 0) void rollouts.tell({ type: 'overflowed', episodes: overflowed });
+        const events = unanswered
+          .filter(({ overflow }) => !overflow)
+          .map(({ episode, message }) => {
+            const failure = { cause: 'policy', where: ctx.path, message } as const;
+            return { type: 'failed', episode, failure } as const;
+          });
         if (events.length > 0) void rollouts.tell({ type: 'observed', events });
       },
     },

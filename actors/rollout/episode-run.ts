@@ -177,20 +177,26 @@ export function observe(
   if (step.kind === 'mid' && step.partial) turnRecord.partial = true;
   const seen = withHorizon(step, turnsUsed(run.turns), run.group.horizon);
   if (seen.kind === 'mid') return { request: ask(run, newActions, now) };
+  if (seen.kind === 'truncated') return { trajectory: truncate(run, view) };
+  return { trajectory: { ...recordOf(run, view), end: 'terminated', success: seen.success } };
+}
+
+/** Truncates an episode where it is. @returns its trajectory, which solved nothing */
+export function truncate(run: EpisodeRun, view: string | undefined): Trajectory {
+  return { ...recordOf(run, view), end: 'truncated', success: false };
+}
+
+function recordOf(run: EpisodeRun, view: string | undefined): Omit<Trajectory, 'end' | 'success'> {
   return {
-    trajectory: {
-      episode: run.episode,
-      group: run.group.group,
-      task: run.group.task,
-      horizon: run.group.horizon,
-      attempt: run.attempt,
-      actionTable: run.actionTable,
-      turns: run.turns,
-      finalObservation: step.observation,
-      end: seen.kind === 'truncated' ? 'truncated' : 'terminated',
-      success: seen.kind === 'terminated' && seen.success,
-      ...(view === undefined ? {} : { view }),
-    },
+    episode: run.episode,
+    group: run.group.group,
+    task: run.group.task,
+    horizon: run.group.horizon,
+    attempt: run.attempt,
+    actionTable: run.actionTable,
+    turns: run.turns,
+    finalObservation: run.observation ?? '',
+    ...(view === undefined ? {} : { view }),
   };
 }
 

@@ -13,7 +13,16 @@ import type { RetryLimits } from './retry.ts';
 
 export type { GroupTicket, Purpose } from '../../src/core/ticket.ts';
 
-export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture | ActedEvent | EnvObserved;
+export type RolloutCommand =
+  | Play
+  | Abandon
+  | Restore
+  | Pause
+  | Resume
+  | Capture
+  | ActedEvent
+  | EnvObserved
+  | Overflowed;
 
 /** Starts groups. Each is reported once, in a later `played`. */
 export interface Play {
@@ -91,6 +100,12 @@ export interface SavedEpisode {
 export interface EnvObserved {
   readonly type: 'observed';
   readonly events: readonly EnvEvent[];
+}
+
+/** Episodes whose conversation no longer fits the context of the model that plays: they end here, truncated. */
+export interface Overflowed {
+  readonly type: 'overflowed';
+  readonly episodes: readonly number[];
 }
 
 /** Init of the rollout actor; plain data. */

@@ -29,6 +29,7 @@ import {
   reopenEpisode,
   requestFor,
   saveGroup,
+  truncate,
   usesTurn,
 } from './episode-run.ts';
 import { Outbox } from './outbox.ts';
@@ -67,6 +68,7 @@ export default function rolloutActor(init: RolloutInit): BehaviorFactory<Interna
         capture: (capture) => rollouts.capture(capture),
         acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
+        overflowed: ({ episodes }) => rollouts.overflowed(episodes),
         policyEnded: () => rollouts.policyEnded(),
         report: () => rollouts.report(),
       },
@@ -199,6 +201,24 @@ class Rollouts {
       this.#totals.countTurn(run!.pending!.actMs, answer.stages);
       this.#out.command({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
+    return this.#flush();
+  }
+
+  /** Ends episodes whose conversation is too long for the model. One that did not even begin has failed. */
+  overflowed(episodes: readonly number[]) {
+    this.#chargeTime();
+    const ended: number[] = [];
+    for (const episode of episodes) {
+      const run = this.#episodes.get(episode);
+      if (!run?.request || this.#isFrozen(run)) continue;
+      ended.push(episode);
+      if (run.turns.length > 0) this.#finish(run, truncate(run, this.#init.view));
+      else {
+        const message = "the first observation does not fit the model's context";
+        this.#fail(run, { cause: 'policy', where: this.#init.paths.inference, message });
+      }
+    }
+    if (ended.length > 0) this.#release(ended);
     return this.#flush();
   }
 

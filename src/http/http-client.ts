@@ -28,6 +28,9 @@ export interface Exchange {
 /** Text written in place of a key. */
 export const STRUCK_OUT = '[key]';
 
+/** UTF-16 units of an error's answer that are kept: enough for any API's JSON. */
+const MAX_ERROR_CHARS = 16_384;
+
 export class HttpClient {
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
@@ -75,7 +78,8 @@ export class HttpClient {
     if (status >= 200 && status < 300) return answer;
     const url = new URL(path, this.#base);
     const message = `${method} ${url.href}: HTTP ${status} ${excerpt(answer.body, 500)}`.trimEnd();
-    throw new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(headers) });
+    const beginning = answer.body.slice(0, MAX_ERROR_CHARS);
+    throw new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(headers), body: beginning });
   }
 
   /**

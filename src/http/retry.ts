@@ -16,12 +16,19 @@ export class RemoteError extends Error {
   readonly status: number | undefined;
   /** Milliseconds that the server asks to wait. */
   readonly retryAfterMs: number | undefined;
-  constructor(fault: RemoteFault, message: string, more: { status?: number; retryAfterMs?: number | undefined } = {}) {
+  /** Beginning of the answer of a `status` fault, for those who read its fields. */
+  readonly body: string | undefined;
+  constructor(
+    fault: RemoteFault,
+    message: string,
+    more: { status?: number; retryAfterMs?: number | undefined; body?: string } = {},
+  ) {
     super(message);
     this.name = 'RemoteError';
     this.fault = fault;
     this.status = more.status;
     this.retryAfterMs = more.retryAfterMs;
+    this.body = more.body;
   }
 }
 

@@ -58,6 +58,8 @@ export interface Acted {
 export interface Unanswered {
   readonly episode: number;
   readonly message: string;
+  /** The conversation no longer fits the model's context: the episode ends here, truncated. */
+  readonly overflow?: true;
 }
 
 /**

@@ -3,6 +3,7 @@
  * completion, put together to the answer that they amount to.
  */
 import { parseAnswer } from '../../http/http-client.ts';
+import { RemoteError } from '../../http/retry.ts';
 import type { Api } from './openai-client.ts';
 
 /** True for a body of server-sent events. */
@@ -12,13 +13,19 @@ export function isStream(body: string): boolean {
 
 type Json = Record<string, unknown>;
 
-/** The answer that the chunks of a stream make. @throws {RemoteError} malformed for a chunk that is no JSON */
+/**
+ * The answer that the chunks of a stream make.
+ * @throws {RemoteError} malformed for a chunk that is no JSON, and for a stream that broke off: it ended without a reason and
+ *   without `[DONE]`
+ */
 export function joinStream(api: Api, body: string): Json {
   const choice: Json = api === 'chat' ? { message: { content: null } } : { text: '' };
   const answer: Json = { choices: [choice] };
   let chunks = 0;
+  let isWhole = false;
   for (const line of body.split(/\r?\n/)) {
     const data = /^data:\s?(.*)$/s.exec(line)?.[1];
+    if (data?.trim() === '[DONE]') isWhole = true;
     if (data === undefined || data.trim() === '' || data.trim() === '[DONE]') continue;
     const chunk = record(parseAnswer(data)) ?? {};
     if (record(chunk.usage)) answer.usage = chunk.usage;
@@ -27,6 +34,12 @@ export function joinStream(api: Api, body: string): Json {
     if (!part) continue;
     chunks++;
     addChoice(choice, part);
+  }
+  if (chunks > 0 && !isWhole && typeof choice.finish_reason !== 'string') {
+    throw new RemoteError(
+      'malformed',
+      `the stream broke off after ${chunks} chunks: no finish_reason and no [DONE] came`,
+    );
   }
   return chunks > 0 ? answer : {};
 }

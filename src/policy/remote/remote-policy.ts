@@ -11,7 +11,14 @@ import { RemoteError } from '../../http/retry.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../policy.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import { findRefusedKey, omitKey, type RefusedKey } from './refused-keys.ts';
+import {
+  answerRoom,
+  findRefusedKey,
+  isContextOverflow,
+  limitAnswer,
+  omitKey,
+  type RefusedKey,
+} from './refused-keys.ts';
 import { type RemoteUsage, UsageCounter } from './usage.ts';
 
 /** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
@@ -36,7 +43,7 @@ export interface RemotePolicyOptions {
 
 interface Settled {
   readonly request: ActRequest;
-  readonly outcome: { readonly completion: Completion; readonly ms: number } | { readonly error: string };
+  readonly outcome: { readonly completion: Completion; readonly ms: number } | Pick<Unanswered, 'message' | 'overflow'>;
 }
 
 export class RemotePolicy implements Policy {
@@ -141,7 +148,7 @@ export class RemotePolicy implements Policy {
 
   #read(request: ActRequest, outcome: Settled['outcome'], wanted: boolean): Acted | Unanswered | undefined {
     const { episode } = request;
-    if ('error' in outcome) return wanted ? { episode, message: outcome.error } : undefined;
+    if ('message' in outcome) return wanted ? { episode, ...outcome } : undefined;
     const { completion, ms } = outcome;
     this.#used.countAnswer(completion, ms);
     if (!wanted) return undefined;
@@ -172,7 +179,10 @@ export class RemotePolicy implements Policy {
       this.#complete(client, prompt, deadlineMs),
     ).then(
       (completion) => ({ completion, ms: clock.now() - began }),
-      (thrown) => ({ error: messageOf(thrown) }),
+      (thrown) => ({
+        message: messageOf(thrown),
+        ...(thrown instanceof RemoteError && isContextOverflow(thrown) ? { overflow: true as const } : {}),
+      }),
     );
     void outside(answer).then((outcome) => {
       this.#settled.push({ request, outcome });
@@ -182,18 +192,28 @@ export class RemotePolicy implements Policy {
 
   /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
   async #complete(client: OpenAIClient, { api, body }: Prompt, deadlineMs: number): Promise<Completion> {
+    let room: number | undefined;
     for (;;) {
-      const asked = omitKey(body, this.#refused);
+      const known = omitKey(body, this.#refused);
+      const asked = room === undefined ? known : limitAnswer(known, room);
       try {
         return await client.complete(api, asked, deadlineMs);
       } catch (thrown) {
-        const refused = thrown instanceof RemoteError ? findRefusedKey(thrown, asked) : undefined;
+        if (!(thrown instanceof RemoteError)) throw thrown;
+        const left = room === undefined ? answerRoom(thrown) : undefined;
+        if (left !== undefined) {
+          room = left; // for this request alone: the conversation grows
+          continue;
+        }
+        const refused = findRefusedKey(thrown, asked);
         if (!refused) throw thrown;
-        if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has found it already
-        this.#refused = [...this.#refused, refused];
-        const { key, instead } = refused;
-        const how = instead === undefined ? 'without it' : `with ${instead} in its place`;
-        this.#options.onNotice?.(`the server refuses '${key}': it is asked again ${how} (${messageOf(thrown)})`);
+        const { key, instead, max } = refused;
+        const isKnown = this.#refused.some((one) => one.key === key && (max === undefined || one.max! <= max));
+        if (isKnown) continue; // another request has found it already
+        this.#refused = [...this.#refused.filter((one) => one.key !== key || max === undefined), refused];
+        const without = instead === undefined ? 'without it' : `with ${instead} in its place`;
+        const how = max === undefined ? without : `with ${max}`;
+        this.#options.onNotice?.(`the server refuses '${key}': requests are sent ${how} (${messageOf(thrown)})`);
       }
     }
   }

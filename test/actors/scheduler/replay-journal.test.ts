@@ -129,6 +129,7 @@ class Run {
         resume() {},
         acted() {},
         observed() {},
+        overflowed() {},
       },
     }));
     const learner = this.#system.spawn<GroupFinished>('learner', () => ({

@@ -11,7 +11,7 @@ import { loadRunConfig } from '../../../src/config/load.ts';
 import { RemoteError } from '../../../src/http/retry.ts';
 import { isStream, joinStream } from '../../../src/policy/remote/answer-stream.ts';
 import { readCompletion } from '../../../src/policy/remote/openai-client.ts';
-import { findRefusedKey, omitKey } from '../../../src/policy/remote/refused-keys.ts';
+import { answerRoom, findRefusedKey, isContextOverflow, omitKey } from '../../../src/policy/remote/refused-keys.ts';
 import { misreadNotice } from '../../../src/policy/remote/usage.ts';
 import { playRollout } from '../../../src/run/rollout.ts';
 import { createRunFolder } from '../../../src/run/run-folder.ts';
@@ -94,7 +94,11 @@ describe('a stream', () => {
   });
   it('of plain completions too; one without a choice is malformed', () => {
     const body = ['go ', 'on'].map((text) => `data: ${JSON.stringify({ choices: [{ text }] })}\r\n\r\n`).join('');
-    expect(readCompletion('completions', joinStream('completions', body)).text).toBe('go on');
+    expect(readCompletion('completions', joinStream('completions', `${body}data: [DONE]\n`)).text).toBe('go on');
+    const stopped = `${body}data: ${JSON.stringify({ choices: [{ text: '', finish_reason: 'stop' }] })}\n`;
+    expect(readCompletion('completions', joinStream('completions', stopped)).text).toBe('go on');
+    // The connection ended early, and HTTP did not notice: it is asked for again.
+    expect(() => joinStream('completions', body)).toThrow(expect.objectContaining({ fault: 'malformed' }));
     expect(() => readCompletion('chat', joinStream('chat', 'data: [DONE]\n'))).toThrow(/without "choices"/);
   });
 });
@@ -111,10 +115,104 @@ describe('a refused key', () => {
     ['{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}', { key: 'seed' }],
     ['Unknown name "seed": Cannot find field.', { key: 'seed' }],
     ['top_p is not supported', { key: 'top_p' }],
-    ["'temperature' does not support 0.5 with this model", undefined],
+    ["'temperature' does not support 0.5 with this model", { key: 'temperature' }],
+    ['{"error": {"type": "invalid_request_error", "message": "bad messages; max_tokens was 10"}}', undefined],
     ['This model’s maximum context length is 4096 tokens', undefined],
   ])('%s', (message, key) => {
     expect(findRefusedKey(refusal(message), body)).toEqual(key);
+  });
+  const fields = (error: object, wrapped = true) =>
+    new RemoteError('status', 'POST: HTTP 400 …', { status: 400, body: JSON.stringify(wrapped ? { error } : error) });
+  it.each<[string, RemoteError, unknown]>([
+    [
+      "OpenAI's, too large",
+      fields({
+        message:
+          'max_tokens is too large: 10. This model supports at most 8 completion tokens, whereas you provided 10.',
+        type: 'invalid_request_error',
+        param: 'max_tokens',
+        code: null,
+      }),
+      { key: 'max_tokens', max: 8 },
+    ],
+    [
+      "vLLM's, too large",
+      fields(
+        {
+          object: 'error',
+          message: 'max_tokens must be at most 4, got 10',
+          type: 'BadRequestError',
+          param: null,
+          code: 400,
+        },
+        false,
+      ),
+      { key: 'max_tokens', max: 4 },
+    ],
+    [
+      'renamed',
+      fields({
+        message:
+          "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        type: 'invalid_request_error',
+        param: 'max_tokens',
+        code: 'unsupported_parameter',
+      }),
+      { key: 'max_tokens', instead: 'max_completion_tokens' },
+    ],
+    [
+      'a value that is not supported',
+      fields({ message: 'Only the default (1) value is supported.', param: 'temperature', code: 'unsupported_value' }),
+      { key: 'temperature' },
+    ],
+    [
+      "FastAPI's",
+      fields(
+        { detail: [{ type: 'extra_forbidden', loc: ['body', 'seed'], msg: 'Extra inputs are not permitted' }] },
+        false,
+      ),
+      { key: 'seed' },
+    ],
+    [
+      'of another key, whatever its words name',
+      fields({ message: 'max_tokens and seed are unsupported with it', param: 'messages', code: 'invalid_value' }),
+      undefined,
+    ],
+    [
+      'too large, without a bound',
+      fields({ message: 'max_tokens is too large', param: 'max_tokens', code: 'invalid_value' }),
+      undefined,
+    ],
+  ])('is read from the fields of an error: %s', (_, error, expected) => {
+    expect(findRefusedKey(error, body)).toEqual(expected);
+  });
+  it('is lowered to the bound that the server names, and never raised', () => {
+    expect(omitKey(body, [{ key: 'max_tokens', max: 4 }]).max_tokens).toBe(4);
+    expect(omitKey(body, [{ key: 'max_tokens', max: 40 }]).max_tokens).toBe(10);
+  });
+  it('is none where the conversation is too long; what room it leaves is found', () => {
+    const tooLong = (text: string, code?: string) => fields({ message: text, code, param: 'messages' });
+    const vllm = (messages: number) =>
+      tooLong(
+        `This model's maximum context length is 4096 tokens. However, you requested ${messages + 300} tokens (${messages} in the messages, 300 in the completion). Please reduce the length of the messages or completion.`,
+      );
+    for (const error of [
+      vllm(4000),
+      vllm(4096),
+      tooLong('Too long', 'context_length_exceeded'),
+      tooLong('prompt is too long: 9 > 8'),
+    ]) {
+      expect(isContextOverflow(error)).toBe(true);
+      expect(findRefusedKey(error, body)).toBeUndefined();
+    }
+    expect(answerRoom(vllm(4000))).toBe(96);
+    expect(answerRoom(vllm(4090))).toBeUndefined();
+    expect(
+      answerRoom(
+        tooLong("This model's maximum context length is 128 tokens. However, your messages resulted in 100 tokens."),
+      ),
+    ).toBe(28);
+    expect(isContextOverflow(refusal('seed is not supported'))).toBe(false);
   });
   it('is one that was sent, in an answer that refuses the request', () => {
     expect(findRefusedKey(refusal('seed is not supported', 500), body)).toBeUndefined();
@@ -162,10 +260,9 @@ describe('a rollout', { timeout: 60_000 }, () => {
     const plan = { format: 1, episodes: 2, split: 'test', horizon: 2, temperature: 1, seed: 1 } as const;
     const notices: string[] = [];
     const outcome = await playRollout({ dir, config, plan }, { onNotice: (line) => void notices.push(line) });
-    const turns = tracePaths(join(dir, 'traces')).flatMap((path) =>
-      readTrace(path).episodes.flatMap((one) => one.turns),
-    );
-    return { ...outcome, notices, actions: turns.map(({ action }) => action) };
+    const episodes = tracePaths(join(dir, 'traces')).flatMap((path) => readTrace(path).episodes);
+    const actions = episodes.flatMap(({ turns }) => turns.map(({ action }) => action));
+    return { ...outcome, outcome, notices, episodes, actions };
   }
 
   it.each([
@@ -181,6 +278,26 @@ describe('a rollout', { timeout: 60_000 }, () => {
     expect(actions).toEqual(['inventory', 'inventory', 'inventory', 'inventory']);
     expect(usage!.formatErrors).toBe(0);
   });
+  it('ends an episode whose conversation is too long as truncated, and counts it as played', async () => {
+    const { episodes, outcome } = await played((body) => {
+      const turns = (body.messages as unknown[]).length;
+      if (turns > 3) {
+        const message =
+          "This model's maximum context length is 64 tokens. However, your messages resulted in 70 tokens.";
+        return {
+          status: 400,
+          text: JSON.stringify({ error: { message, code: 'context_length_exceeded', param: 'messages' } }),
+        };
+      }
+      return { text: JSON.stringify(answer({ content: 'Thought: x\n\nAction: inventory' })) };
+    });
+    expect(episodes.map(({ end, success, turns }) => [end, success, turns.length])).toEqual([
+      ['truncated', false, 1],
+      ['truncated', false, 1],
+    ]);
+    expect(outcome.summary).toMatchObject({ failed: 0, all: { asked: 2, episodes: 2, successOfAsked: 0 } });
+  });
+
   it('retries without the keys that a server refuses, and reports it once', async () => {
     const seen: string[][] = [];
     const { actions, notices } = await played((body) => {
@@ -191,7 +308,7 @@ describe('a rollout', { timeout: 60_000 }, () => {
       return { text: JSON.stringify(answer({ content: 'Thought: x\n\nAction: inventory' })) };
     });
     expect(actions).toHaveLength(4);
-    expect(notices.filter((line) => /refuses 'seed': it is asked again without it/.test(line))).toHaveLength(1);
+    expect(notices.filter((line) => /refuses 'seed': requests are sent without it/.test(line))).toHaveLength(1);
     expect(
       notices.filter((line) => /refuses 'max_tokens': .*with max_completion_tokens in its place/.test(line)),
     ).toHaveLength(1);
