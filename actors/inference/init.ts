@@ -1,6 +1,6 @@
 /** Init of the inference actor, picked from the options of a run. */
 import { join, resolve } from 'node:path';
-import { readSecret } from '../../src/core/secrets.ts';
+import { readApiKey } from '../../src/http/api-key.ts';
 import { MAX_WAIT_MS } from '../../src/policy/batching.ts';
 import { SERVER_RETRIES, type ServedAdapter } from '../../src/policy/served-adapters.ts';
 import { workerUrl } from '../../src/runtime/module-url.ts';
@@ -43,7 +43,7 @@ function buildServerSampling({ config, limits }: RunOptions, chat: ChatCodecSpec
   const { server, path, maxTokens, apiKeyEnv } = config.policy;
   const { api, url } = server;
   const { attempts, attemptMs, retryMs } = { ...SERVER_RETRIES, ...limits?.server };
-  const apiKey = readSecret(apiKeyEnv);
+  const apiKey = readApiKey(apiKeyEnv);
   return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
 }
 

@@ -4,7 +4,7 @@ import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { UserError } from '../core/errors.ts';
-import { readSecret } from '../core/secrets.ts';
+import { readApiKey } from '../http/api-key.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { setUpPolicy } from '../policy/setup.ts';
 import { workerUrl } from '../runtime/module-url.ts';
@@ -95,7 +95,7 @@ export async function startPolicyServer(
       },
       host: settings.host ?? '127.0.0.1',
       port: settings.port ?? 0,
-      token: readSecret('LONGPLAY_SERVER_TOKEN'),
+      token: readApiKey('LONGPLAY_SERVER_TOKEN'),
     });
     return {
       url: server.url,

@@ -3,7 +3,7 @@ import { openEnvSessions } from '../../actors/tree.ts';
 import { systemClock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { readSecret } from '../core/secrets.ts';
+import { readApiKey } from '../http/api-key.ts';
 import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
 import { findWorld } from './find-world.ts';
 
@@ -67,7 +67,7 @@ export async function startEnvServer(ids: readonly string[], settings: EnvServer
       clock: systemClock,
       host: settings.host ?? '127.0.0.1',
       port: settings.port ?? 0,
-      token: readSecret('LONGPLAY_SERVER_TOKEN'),
+      token: readApiKey('LONGPLAY_SERVER_TOKEN'),
       maxSessions: settings.maxSessions ?? 4096,
       idleMs: 60_000 * (settings.idleMinutes ?? 30),
       maxBodyBytes: settings.maxBody ?? 1024 * 1024,

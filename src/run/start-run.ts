@@ -13,7 +13,7 @@ import { checkChaos } from '../chaos/spec.ts';
 import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { readSecret } from '../core/secrets.ts';
+import { readApiKey } from '../http/api-key.ts';
 import { listTrainTasks } from '../learning/evaluation/tasks.ts';
 import type { HorizonState } from '../learning/schedule/horizon-schedule.ts';
 import { fitCache } from '../policy/cache-room.ts';
@@ -58,7 +58,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
     );
   }
   const { openai, apiKeyEnv } = config.policy;
-  const server = isRemote ? await connect(config.policy, readSecret(apiKeyEnv), module.view) : undefined;
+  const server = isRemote ? await connect(config.policy, readApiKey(apiKeyEnv), module.view) : undefined;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
   const isHere = config.rollout.envServer === undefined;

@@ -84,6 +84,47 @@ const LONGEST_TOKEN = 256;
 const MAX_ANSWERS = 1024;
 
 /**
+ * Keys that change an answer and that no policy here can follow, with the values that change nothing. Others that are not known
+ * are left alone, as OpenAI's own clients send keys of their own.
+ */
+const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  tools: (value) => Array.isArray(value) && value.length === 0,
+  tool_choice: (value) => value === 'none',
+  functions: (value) => Array.isArray(value) && value.length === 0,
+  function_call: (value) => value === 'none',
+  logit_bias: (value) => typeof value === 'object' && Object.keys(value as object).length === 0,
+  presence_penalty: (value) => value === 0,
+  frequency_penalty: (value) => value === 0,
+  repetition_penalty: (value) => value === 1,
+  min_p: (value) => value === 0,
+  top_k: (value) => value === 0 || value === -1,
+  best_of: (value) => value === 1,
+  suffix: (value) => value === '',
+  modalities: (value) => Array.isArray(value) && value.every((one) => one === 'text'),
+  audio: () => false,
+  guided_json: () => false,
+  guided_regex: () => false,
+  guided_grammar: () => false,
+};
+
+/** Refuses keys that would be dropped without a word. @throws {RefusedRequest} with `unsupported_parameter` */
+function refuseUnsupported(raw: unknown): void {
+  if (typeof raw !== 'object' || raw === null) return;
+  const { structured_outputs: outputs } = raw as { structured_outputs?: unknown };
+  const inner = typeof outputs === 'object' && outputs !== null ? Object.keys(outputs) : [];
+  const other = inner.find((key) => key !== 'choice');
+  if (other !== undefined) throw createUnsupported(`structured_outputs.${other}`);
+  for (const [key, isNeutral] of Object.entries(UNSUPPORTED)) {
+    const value = (raw as Record<string, unknown>)[key];
+    if (value !== undefined && value !== null && !isNeutral(value)) throw createUnsupported(key);
+  }
+}
+
+function createUnsupported(key: string): RefusedRequest {
+  return new RefusedRequest(key, 'this server cannot follow it; leave it out', 400, 'unsupported_parameter');
+}
+
+/**
  * Parses a request's body.
  * @param refuse looks at the parsed body before it is checked entry by entry; may throw
  * @throws {RefusedRequest}
@@ -95,6 +136,7 @@ export function parseRequest<T>(schema: z.ZodType<T>, text: string, refuse: (raw
   } catch (thrown) {
     throw new RefusedRequest(null, `the body is not JSON: ${messageOf(thrown)}`);
   }
+  refuseUnsupported(raw);
   refuse(raw);
   const read = schema.safeParse(raw);
   if (read.success) return read.data;

@@ -114,6 +114,15 @@ describe('a policy that chooses', () => {
     ['a conversation that is no episode', { messages: [{ role: 'user', content: 'hello' }] }, /cannot read this world/],
     ['two users in a row', { messages: [1, 2].map(() => ({ role: 'user', content: OPENING })) }, /in turn/],
     ['top_p', { top_p: 0.5 }, /top_p/],
+    ['tools', { tools: [{ type: 'function', function: { name: 'f' } }] }, /tools: this server cannot follow it/],
+    ['tool_choice', { tools: [], tool_choice: 'required' }, /tool_choice: this server cannot follow it/],
+    [
+      'response_format',
+      { response_format: { type: 'json_object' } },
+      /response_format: expected type text or json_schema/,
+    ],
+    ['presence_penalty', { presence_penalty: 0.5 }, /presence_penalty/],
+    ['structured_outputs.regex', { structured_outputs: { regex: 'a' } }, /structured_outputs\.regex/],
     [
       'a prompt too long',
       { messages: [{ role: 'user', content: OPENING.replace('stick.', `${'x'.repeat(5000)}.`) }] },

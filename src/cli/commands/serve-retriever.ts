@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
-import { readSecret } from '../../core/secrets.ts';
+import { readApiKey } from '../../http/api-key.ts';
 import { appOf } from '../../http/app.ts';
 import { listen } from '../../http/server.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';
@@ -39,7 +39,7 @@ export function serveRetriever(program: Command): void {
       runCommand(async () => {
         const index = await openIndex(file, corpus);
         const handler = retrieveHandler(new IndexRetriever(index), { topk });
-        const token = readSecret('LONGPLAY_SERVER_TOKEN');
+        const token = readApiKey('LONGPLAY_SERVER_TOKEN');
         const server = await listen(appOf(handler), { host, port, token, maxBodyBytes: maxBody });
         out.line(`serving ${whole(index.size)} passages on ${server.url}/retrieve`);
         await awaitSignal();

@@ -26,9 +26,9 @@ import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session,
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
-import { readSecret } from '../../core/secrets.ts';
 import { type Task, type TaskTable, taskTable } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
+import { readApiKey } from '../../http/api-key.ts';
 import { attempt } from '../../http/attempts.ts';
 import { excerpt } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
@@ -365,7 +365,7 @@ class OpenEnvSession implements Session {
 /** Connects and opens an episode. @throws {RemoteError} */
 async function openEpisode(server: OpenEnvServer, reset: object, deadlineMs: number) {
   const end = systemClock.now() + deadlineMs;
-  const token = readSecret(server.remote.tokenEnv);
+  const token = readApiKey(server.remote.tokenEnv);
   const connection = await WebSocketClient.connect(server.url, { token, deadlineMs });
   try {
     const answer = readAnswer(await send(connection, { type: 'reset', data: reset }, end), server, 0);

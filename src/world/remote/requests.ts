@@ -1,7 +1,7 @@
 /** Requests of a remote environment: sent again where that cannot take an action twice. */
 import { systemClock } from '../../core/clock.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
-import { readSecret } from '../../core/secrets.ts';
+import { readApiKey } from '../../http/api-key.ts';
 import { attempt } from '../../http/attempts.ts';
 import { HttpClient, parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
@@ -15,7 +15,7 @@ export class RemoteRequests {
   #sent = 0;
 
   constructor(options: RemoteEnvOptions) {
-    const token = readSecret(options.tokenEnv);
+    const token = readApiKey(options.tokenEnv);
     this.#options = options;
     this.#http = new HttpClient({ baseUrl: options.url, headers: token ? { authorization: `Bearer ${token}` } : {} });
   }
