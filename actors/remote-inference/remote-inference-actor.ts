@@ -6,6 +6,7 @@
  * becomes a reward.
  */
 
+import { UserError } from '../../src/core/errors.ts';
 import { ChatPrompting } from '../../src/policy/remote/chat-prompting.ts';
 import { OpenAIClient } from '../../src/policy/remote/openai-client.ts';
 import type { Prompting } from '../../src/policy/remote/prompting.ts';
@@ -60,6 +61,13 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
         ctx.reply(replyTo, report);
       },
       settled() {
+        const { denial } = policy;
+        if (denial) {
+          throw new UserError(
+            'REMOTE_FAILED',
+            `the server refuses the key: ${denial.message}; set another one and resume`,
+          );
+        }
         const { acted, unanswered } = policy.take();
         if (acted.length > 0) void rollouts.tell({ type: 'acted', turns: packActed(acted), tokens: policy.tokens });
         const overflowed = unanswered.filter(({ overflow }) => overflow).map(({ episode }) => episode);

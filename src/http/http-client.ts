@@ -7,6 +7,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf, UserError } from '../core/errors.ts';
 import { GrowingBuffer } from '../core/growing-buffer.ts';
 import { redact } from '../core/secrets.ts';
+import { openProxyAgent } from './proxy.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
 
 export interface HttpClientOptions {
@@ -40,7 +41,7 @@ export class HttpClient {
   /** Key that is sent; an echo of it in an answer is struck out before anything reads, prints or stores it. */
   readonly #key: string | undefined;
 
-  /** @throws {UserError} BAD_ARGUMENT for an URL that is none, or that carries a password */
+  /** @throws {UserError} BAD_ARGUMENT for an URL that is none, or that carries a password; BAD_CONFIG for an invalid proxy */
   constructor({ baseUrl, headers = {}, maxConnections = 256, maxBytes = 16 * 1024 * 1024 }: HttpClientOptions) {
     let base: URL;
     try {
@@ -57,7 +58,8 @@ export class HttpClient {
     const secure = base.protocol === 'https:';
     this.#base = base;
     this.#headers = headers;
-    this.#agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: maxConnections });
+    const options = { keepAlive: true, maxSockets: maxConnections };
+    this.#agent = openProxyAgent(base, options) ?? new (secure ? HttpsAgent : HttpAgent)(options);
     this.#request = secure ? httpsRequest : httpRequest;
     this.#maxBytes = maxBytes;
     this.#key = Object.entries(headers)

@@ -46,6 +46,16 @@ interface Settled {
   readonly outcome: { readonly completion: Completion; readonly ms: number } | Pick<Unanswered, 'message' | 'overflow'>;
 }
 
+/** True where the key is refused; a 403 may also be about one conversation. */
+function isDenial({ status, message }: RemoteError): boolean {
+  if (status === 401) return true;
+  return (
+    status === 403 &&
+    /\b(?:api[ _-]?key|auth\w*|permission|credential)/i.test(message) &&
+    !/moderat|flagged/i.test(message)
+  );
+}
+
 export class RemotePolicy implements Policy {
   /** Version 0: the server's weights are its own. */
   readonly version = 0;
@@ -59,6 +69,8 @@ export class RemotePolicy implements Policy {
   readonly #settled: Settled[] = [];
   readonly #used = new UsageCounter();
   #wake: (() => void) | undefined;
+  /** Refusal of the key itself: nothing that is sent with it will be answered. */
+  #denial: RemoteError | undefined;
   /** Keys of requests that the server has refused. */
   #refused: readonly RefusedKey[] = [];
 
@@ -80,6 +92,11 @@ export class RemotePolicy implements Policy {
 
   get tokens(): number {
     return this.#used.tokens;
+  }
+
+  /** Refusal of the API key, once the server has refused it; no request is sent from then on. */
+  get denial(): RemoteError | undefined {
+    return this.#denial;
   }
 
   /** Turns answered so far. */
@@ -162,7 +179,7 @@ export class RemotePolicy implements Policy {
 
   #send(): void {
     for (const [episode, request] of this.#queue) {
-      if (this.#inFlight >= this.maxBatch) return;
+      if (this.#denial || this.#inFlight >= this.maxBatch) return;
       this.#queue.delete(episode);
       this.#ask(request);
     }
@@ -200,6 +217,7 @@ export class RemotePolicy implements Policy {
         return await client.complete(api, asked, deadlineMs);
       } catch (thrown) {
         if (!(thrown instanceof RemoteError)) throw thrown;
+        if (isDenial(thrown)) this.#denial ??= thrown;
         const left = room === undefined ? answerRoom(thrown) : undefined;
         if (left !== undefined) {
           room = left; // for this request alone: the conversation grows

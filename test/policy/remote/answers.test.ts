@@ -298,6 +298,16 @@ describe('a rollout', { timeout: 60_000 }, () => {
     expect(outcome.summary).toMatchObject({ failed: 0, all: { asked: 2, episodes: 2, successOfAsked: 0 } });
   });
 
+  it.each([401, 403])('ends at once where the key is refused (%i), with one line', async (status) => {
+    let asked = 0;
+    const ended = played(() => {
+      asked++;
+      return { status, text: JSON.stringify({ error: { message: 'Incorrect API key', code: 'invalid_api_key' } }) };
+    });
+    await expect(ended).rejects.toThrow(/the server refuses the key: .*Incorrect API key.*set another one and resume/);
+    expect(asked).toBeLessThanOrEqual(2); // those that were under way: two episodes play at once
+  });
+
   it('retries without the keys that a server refuses, and reports it once', async () => {
     const seen: string[][] = [];
     const { actions, notices } = await played((body) => {
