@@ -100,7 +100,7 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
       if (loaded.update === 2) {
         passed++;
         expect(loaded.warnings).toHaveLength(1);
-        expect(loaded.warnings[0]).toMatch(/^checkpoint \S+ is damaged and was passed over: [^\n]{5,600}$/);
+        expect(loaded.warnings[0]).toMatch(/^checkpoint \S+ cannot be used and was passed over: [^\n]{5,600}$/);
         return;
       }
       const run = orMistake(() => runStateOf<SchedulerState, unknown>(loaded));

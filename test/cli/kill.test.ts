@@ -44,7 +44,7 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', { timeout:
     const after = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').slice(rows.length);
     expect(after.map((row) => (JSON.parse(row) as { update: number }).update)).toEqual([kept + 1, kept + 2]);
     expect(checkpoints()[0]).toBe(kept + 2);
-    expect(existsSync(join(run, 'training.json'))).toBe(false);
+    expect(existsSync(join(run, 'lock.json'))).toBe(false);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -175,6 +175,7 @@ const horizonSchema = z.looseObject({
 
 const runStateSchema = z.looseObject({
   format: z.literal(RUN_STATE_FORMAT),
+  run: z.string().optional(),
   identity: identitySchema,
   version: count,
   optimizerSteps: count,

@@ -5,7 +5,8 @@
 import { MAX_DATA_BYTES, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../../core/trajectory.ts';
-import { TraceStore } from '../../storage/trace-store.ts';
+import { isEvaluation } from '../../storage/trace.ts';
+import { describeLoss, TraceStore } from '../../storage/trace-store.ts';
 
 /** Demonstration: an episode as text. */
 export interface Demonstration {
@@ -34,9 +35,6 @@ export interface DemonstratedTurn {
   readonly untrained?: true;
 }
 
-/** Purposes whose episodes may be learnt from: those of evaluations may not. */
-const LEARNT = ['train', 'rollout'];
-
 /**
  * Reads a `.json` file as AgentTraj; anything else as traces: a file, a `traces` folder or a run. Episodes of evaluations
  * are left out: their tasks are held out.
@@ -46,8 +44,8 @@ const LEARNT = ['train', 'rollout'];
 export function readDemonstrations(path: string, onNotice: (message: string) => void = () => {}): Demonstration[] {
   if (path.endsWith('.json')) return convertAgentTraj(parseFile(path), path);
   const store = TraceStore.open(path);
-  for (const file of store.unfinished) onNotice(`${file}: its last line is cut off and left out`);
-  const played = store.episodes.filter(({ purpose }) => LEARNT.includes(purpose));
+  for (const loss of store.losses) onNotice(describeLoss(loss));
+  const played = store.episodes.filter(({ purpose }) => !isEvaluation(purpose));
   const evaluated = store.size - played.length;
   if (evaluated > 0) onNotice(`${path}: ${evaluated} episodes of evaluations are left out`);
   return played.map(({ at, file }) => convertTrajectory(store.read(at), file));
