@@ -19,6 +19,7 @@ import { hostname } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { commandLine } from '../../src/cli/program.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import { viewRuns } from '../../src/run/view-runs.ts';
 import { longplay } from '../support/longplay-command.ts';
@@ -101,6 +102,9 @@ const READERS: Readonly<Record<string, (dir: string) => Promise<{ readonly code:
   'cluster status': () => run('cluster', 'status', 'nats://127.0.0.1:9'),
 };
 
+/** Commands that are given no run. */
+const WITHOUT_RUN = ['play', 'envs', 'check-env', 'new-env', 'index', 'worker', 'serve-env', 'serve-retriever'];
+
 /** Commands that are quick, for states that come in numbers. */
 const QUICK = ['view --out', 'view', 'export, ChatML', 'replay --check', 'replay-learner'];
 
@@ -149,6 +153,12 @@ function cutsOf(file: string): number[] {
 const DONE = ['view --out', 'view', 'eval', 'export, ChatML', 'replay --check', 'replay-learner', 'serve-policy'];
 
 describe('a command that reads leaves as it was', { timeout: 600_000 }, () => {
+  it('a run, and every command is one of these or is given no run', async () => {
+    const { commands } = await commandLine();
+    const read = Object.keys(READERS).map((name) => name.split(/[ ,]/, 1)[0]!);
+    expect(commands.map((one) => one.name()).sort()).toEqual([...new Set([...read, ...WITHOUT_RUN])].sort());
+  });
+
   it('a run that is finished', async () => {
     const codes = await readAll(copy());
     // All but those which the small policy gives nothing to do: it is no language model, and a server is not there.

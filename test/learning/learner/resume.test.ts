@@ -199,7 +199,10 @@ describe('resume', () => {
         }
         appendFileSync(join(traces, '00001.jsonl'), '{"purpose":"train","epis'); // as a kill leaves it
         writeFileSync(join(traces, 'eval-00001.jsonl'), traceHeader({}) + traceLine(trajectoryOf(), 'h4 sampled', ''));
+        const rows = Array.from({ length: UPDATES }, (_, i) => `{"format":1,"update":${i + 1}}\n`);
+        writeFileSync(join(dir, 'evaluations.jsonl'), rows.join(''));
         await train(cases[name]!, dir, true);
+        expect(readFileSync(join(dir, 'evaluations.jsonl'), 'utf8')).toBe(rows.slice(0, update).join(''));
         const evaluated = join(traces, 'eval-00001.jsonl');
         expect(readTrace(evaluated).episodes).toHaveLength(1); // of `longplay eval`, which is another's
         rmSync(evaluated);
