@@ -231,7 +231,7 @@ it('a key of many lines is told in one short line', { timeout: 120_000 }, () =>
     const { update, warnings } = loadNewest('checkpoints', disk, checkRunContent);
 
     expect(update).toBe(2);
-    expect(warnings).toEqual([expect.stringMatching(/^checkpoint \S+ is damaged [^\n]{5,400}$/)]);
+    expect(warnings).toEqual([expect.stringMatching(/^checkpoint \S+ cannot be used [^\n]{5,400}$/)]);
   }),
 );
 

@@ -87,7 +87,7 @@ function readable(run: string): void {
     expect(new Set(played.map(({ episode }) => episode)).size).toBe(played.length);
     for (const { at } of played) {
       const members = store.groupOf(at);
-      expect(members).toHaveLength(4);
+      expect(members.length).toBeLessThanOrEqual(4); // fewer where the kill came while they were written
       expect(new Set(members.map(({ index, seed }) => `${index} ${seed}`)).size).toBe(1);
     }
   }
