@@ -111,6 +111,8 @@ export interface RunOptions {
 export interface PreparedRun {
   /** Options, with a configuration that fits this machine's memory. */
   readonly options: RunOptions;
+  /** Identity of the run, where its folder has one. */
+  readonly identity: string | undefined;
   /** Facts of the world. */
   readonly env: Env;
   /** Training tasks. */

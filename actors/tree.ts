@@ -22,7 +22,7 @@ import { learnerInit } from './learner/init.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { runCapacities } from './mailbox-capacities.ts';
 import { PATHS, type PreparedRun } from './options.ts';
-import { recorderInit } from './recorder/init.ts';
+import { recorderInit, runPast } from './recorder/init.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
 import { remoteInit } from './remote-inference/init.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
@@ -63,9 +63,9 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
   const countReplaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = awaitFatalError(pool, system);
-    const resumedFrom = learn ? policy?.saved?.params.version : undefined;
-    const recorded = { ...recorderInit(options, env, metrics$, countReplaced, prepared.onSaved), resumedFrom };
-    await spawnRecorder(system, recorded, capacities.recorder);
+    const past = learn && policy?.saved ? runPast(policy.saved, journaled?.journal.digests) : undefined;
+    const recorded = recorderInit(options, env, metrics$, countReplaced, prepared.onSaved);
+    await spawnRecorder(system, { ...recorded, past }, capacities.recorder);
     const scheduled = schedulerInit(options, env, tasks, policy?.saved, journaled?.journal);
     await spawnScheduler(system, scheduled, capacities.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, capacities.envs);
@@ -77,7 +77,8 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
     }
     if (server) await spawnRemoteInference(system, remoteInit(options, prompt, server), capacities.inference);
     else await spawnInference(system, inferenceInit(options, policy), capacities.inference);
-    if (learn && policy) await spawnLearner(system, learnerInit(options, policy), capacities.learner);
+    if (learn && policy)
+      await spawnLearner(system, learnerInit(options, policy, prepared.identity), capacities.learner);
     return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();

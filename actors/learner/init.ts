@@ -13,7 +13,8 @@ import {
 } from '../options.ts';
 import type { LearnerInit } from './protocol.ts';
 
-export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
+/** @param run identity of the run, where its folder has one */
+export function learnerInit(options: RunOptions, policy: Policy, run?: string): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
   const { params, saved, model, identity, chat } = policy;
@@ -33,6 +34,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     checkpoint: {
       dir: join(dir, 'checkpoints'),
       ...checkpoint,
+      run,
       identity,
       barrier: hasBarriers(options),
       chaos,

@@ -162,6 +162,7 @@ class Learner {
         { deadlineMs: SNAPSHOT_MS },
       );
       const content = checkpointContent({
+        run: checkpoint.run,
         identity: checkpoint.identity,
         params,
         moments,

@@ -115,7 +115,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     readonly dir: string;
     /** Chaos faults: strike checkpoints with a full disk. */
     readonly chaos?: ChaosSpec | undefined;
-    /** Identity that every checkpoint records and that is checked on load. */
+    /** Identity of the run, and that of its weights: every checkpoint records both, and they are checked on load. */
+    readonly run?: string | undefined;
     readonly identity: CheckpointIdentity;
     /** True in serial mode: all groups are handed over again after a checkpoint. */
     readonly barrier: boolean;

@@ -1,8 +1,29 @@
 /** Init of the recorder, picked from the options of a run. */
 import type { Env } from '../../src/core/env.ts';
+import { largestOf } from '../../src/core/extremes.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
-import type { RunOptions } from '../options.ts';
+import type { RunPast } from '../../src/storage/trace-cut.ts';
+import type { Policy, RunOptions } from '../options.ts';
 import type { RecorderInit } from './recorder-actor.ts';
+
+/**
+ * Past of a run that goes on.
+ * @param saved its checkpoint, brought to the journal's end where it keeps one
+ * @param digests of the updates that the journal names, by version
+ */
+export function runPast(
+  { params, rollout }: NonNullable<Policy['saved']>,
+  digests: ReadonlyMap<number, string> = new Map(),
+): RunPast {
+  const { version } = params;
+  const { running = [], tickets = [], nextGroup = 0 } = rollout ?? {};
+  return {
+    version,
+    credited: largestOf([...digests.keys()], version),
+    nextGroup,
+    outstanding: new Set([...running, ...tickets].map(({ group }) => group)),
+  };
+}
 
 /**
  * Init of the recorder.
@@ -14,12 +35,13 @@ export function recorderInit(
   metrics$: { next(row: MetricsRow): void },
   hostsReplaced: () => number,
   onSaved: RecorderInit['onSaved'],
-): Omit<RecorderInit, 'resumedFrom'> {
+): Omit<RecorderInit, 'past'> {
   const { config, evaluation, cluster } = options;
   return {
     dir: options.dir,
     config,
     trace: config.trace,
+    evaluations: options.learn ? 'evaluation' : 'eval',
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,

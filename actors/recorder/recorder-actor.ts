@@ -4,21 +4,21 @@
  * a share of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once
  * and never stops training.
  */
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterFacts } from '../../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
-import { cutMetrics, MetricsFile } from '../../src/metrics/metrics-file.ts';
+import { cutMetrics, cutRows, MetricsFile } from '../../src/metrics/metrics-file.ts';
 import type { RunStatus } from '../../src/metrics/run-status.ts';
 import type { MetricSink } from '../../src/metrics/sinks/sink.ts';
 import { earlierRows, type RowBefore, updateRow } from '../../src/metrics/update-row.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
-import { makeFolder } from '../../src/storage/atomic-file.ts';
+import { appendWhole, makeFolder } from '../../src/storage/atomic-file.ts';
 import { TraceBudget } from '../../src/storage/trace-budget.ts';
-import { TraceFiles } from '../../src/storage/trace-files.ts';
+import { cutTraces, type RunPast } from '../../src/storage/trace-cut.ts';
+import { TraceFiles, type TraceFilesOptions } from '../../src/storage/trace-files.ts';
 import type { SaveReport } from '../learner/protocol.ts';
 import type { EvaluationRecord } from '../scheduler/protocol.ts';
 import { failureNotices, formatBrokenNotice, formatUnsavedNotice } from './notices.ts';
@@ -27,10 +27,12 @@ import type { RecorderCommand, TaskQuarantined, UpdateRecorded } from './protoco
 export interface RecorderInit extends Pick<RunConfig, 'trace'> {
   /** The run's folder; it exists. */
   readonly dir: string;
-  /** Updates in the checkpoint from which the run resumed; absent for a new run. */
-  readonly resumedFrom: number | undefined;
+  /** Past of a run that goes on from a checkpoint, to which its files are cut back; absent for a new run. */
+  readonly past: RunPast | undefined;
   /** Resolved configuration, for trace headers. */
   readonly config: unknown;
+  /** Series of traces that its evaluations go to. */
+  readonly evaluations: TraceFilesOptions['evaluations'];
   /** Sub-task of a task index. */
   readonly labelOf: (index: number) => string;
   /** Places metrics go to besides `metrics.jsonl`. */
@@ -57,8 +59,10 @@ export interface RecorderInit extends Pick<RunConfig, 'trace'> {
 const PROGRESS_MS = 250;
 
 export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderCommand> {
+  let { past } = init;
   return (ctx) => {
-    const recorder = new Recorder(ctx, init);
+    const recorder = new Recorder(ctx, init, past);
+    past = undefined; // a recorder that is restarted goes on with what the first one wrote
     return {
       handlers: {
         episodes: ({ trajectories, purpose }) => recorder.episodes(trajectories, purpose),
@@ -92,13 +96,13 @@ class Recorder {
   #progressAt = Number.NEGATIVE_INFINITY;
   #earlier: RowBefore[] = [];
 
-  constructor(ctx: Context<RecorderCommand>, init: RecorderInit) {
-    const { dir, config, trace, resumedFrom } = init;
+  constructor(ctx: Context<RecorderCommand>, init: RecorderInit, past: RunPast | undefined) {
+    const { dir, config, trace, evaluations, onNotice } = init;
     this.#ctx = ctx;
     this.#init = init;
     this.#metrics = new MetricsFile(dir);
-    if (resumedFrom !== undefined) this.#writeGuarded('metrics.jsonl', () => cutMetrics(dir, resumedFrom));
-    this.#traces = new TraceFiles({ ...trace, config, dir: join(dir, 'traces') });
+    if (past) this.#cutBack(past);
+    this.#traces = new TraceFiles({ ...trace, config, dir: join(dir, 'traces'), evaluations, onNotice });
     this.#budget = new TraceBudget(trace.maxShare, ctx.clock.now());
     this.failed = failureNotices(init.onNotice);
   }
@@ -146,7 +150,7 @@ class Recorder {
     this.#writeGuarded('quarantine', () => {
       const folder = join(this.#init.dir, 'quarantine');
       makeFolder(folder);
-      appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
+      appendWhole(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
     });
   }
 
@@ -154,6 +158,17 @@ class Recorder {
     this.#traces.close();
     this.#metrics.close();
     for (const sink of this.#init.sinks) this.#writeGuarded(sink.name, () => sink.close());
+  }
+
+  /** Cuts back what is recorded again from here on. */
+  #cutBack(past: RunPast): void {
+    const { dir, onNotice } = this.#init;
+    const { version } = past;
+    this.#writeGuarded('metrics.jsonl', () => cutMetrics(dir, version));
+    this.#writeGuarded('evaluations.jsonl', () => cutRows(join(dir, 'evaluations.jsonl'), version));
+    const { removed, uncredited } = cutTraces(join(dir, 'traces'), past, onNotice);
+    if (removed > 0) onNotice(`${removed} episodes that the checkpoint does not have are removed from the traces`);
+    for (const group of uncredited) remember(this.#traced, group);
   }
 
   /** Writes, and reports once what cannot be written. */

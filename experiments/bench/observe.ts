@@ -250,7 +250,7 @@ function writeRun(dir: string, episodes: number): number {
     dir: join(dir, 'traces'),
     config: {},
     rotateBytes: 64 * 1024 * 1024,
-    keepFiles: 1000,
+    keepBytes: 1e12,
   });
   let bytes = 0;
   for (let group = 0; group * 8 < episodes; group++) {

@@ -1,6 +1,7 @@
 /** Failure of a command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
 import { err } from '../console/terminal.ts';
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
+import { describeLoss, type TraceLoss } from '../storage/trace-store.ts';
 
 /** Exit code: 2 for a user's mistake, 1 for everything else. */
 function exitCodeOf(thrown: unknown): number {
@@ -25,6 +26,12 @@ function isSystemError(thrown: unknown): thrown is NodeJS.ErrnoException {
 export function report(thrown: unknown): void {
   err.line(failureText(thrown));
   process.exitCode = exitCodeOf(thrown);
+}
+
+/** Reports what a command's traces have lost, and sets the exit code where episodes are: its result is not the whole. */
+export function reportLosses({ losses }: { readonly losses: readonly TraceLoss[] }): void {
+  for (const loss of losses) err.line(describeLoss(loss));
+  if (losses.some(({ episodes }) => episodes > 0)) process.exitCode = 1;
 }
 
 /** Runs a command's body; sets the exit code and prints one message when it throws. */

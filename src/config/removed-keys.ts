@@ -60,6 +60,7 @@ const REMOVED: readonly RemovedKey[] = [
   ...constants('learner', { weightDecay: 0, valueClip: 10 }),
   ...constants('learner.selfImitation', { capacity: 256, weight: 1 }),
   ...constants('learner.breaker', { rollbackAfter: 3, shrink: 0.5 }),
+  { path: 'trace.keepFiles', was: 4, now: 'traces are bounded by their bytes; set trace.keepBytes' },
   ...constants('watchdog', { stallMs: 300_000, lagMs: 2000 }),
 ];
 

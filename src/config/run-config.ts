@@ -386,8 +386,11 @@ export const runConfigSchema = z.strictObject({
     everyGroups: countFrom0.default(1),
     /** Start a new file after this many bytes. */
     rotateBytes: fileBytes.default(64 * 1024 * 1024),
-    /** Files kept; the oldest goes first. */
-    keepFiles: repeats.default(4),
+    /**
+     * Bytes kept of training episodes, and as many of evaluations; the oldest file goes first. At least
+     * trace.rotateBytes.
+     */
+    keepBytes: fileBytes.default(256 * 1024 * 1024),
     /** Share of the time that writing traces may take; past it, whole groups are left out. */
     maxShare: shareAbove0.default(0.02),
   }),

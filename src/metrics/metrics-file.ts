@@ -39,12 +39,21 @@ export class MetricsFile {
 }
 
 /**
- * Cuts a run's metrics back to a checkpoint: from the first row of a later update on, and a last line that was cut off.
+ * Cuts a run's metrics back to a checkpoint, as `cutRows` does.
  * @param version updates that the checkpoint has seen
  * @throws what the disk throws
  */
 export function cutMetrics(dir: string, version: number): void {
-  const path = join(dir, NAME);
+  cutRows(join(dir, NAME), version);
+}
+
+/**
+ * Cuts a file of rows that name their update: from the first row of a later one on, and a last line that was cut off. A file
+ * that is not there stays absent.
+ * @param version last update that is kept
+ * @throws what the disk throws
+ */
+export function cutRows(path: string, version: number): void {
   if (!existsSync(path)) return;
   let kept = 0;
   for (const { text = '', offset, length } of wholeLines(path)) {

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { replayLearner } from '../../actors/tree.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
-import { listCheckpoints, loadCheckpoint } from '../storage/checkpoint.ts';
+import { loadCheckpointOf } from '../learning/learner/run-checkpoint.ts';
+import { listCheckpoints } from '../storage/checkpoint.ts';
 import { worldUrl } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
 
@@ -28,7 +29,7 @@ export async function replayRun(dir: string): Promise<ReplayedLearner> {
   const checkpoints = join(dir, 'checkpoints');
   const from = listCheckpoints(checkpoints).at(-1);
   if (from === undefined) throw new UserError('BAD_CHECKPOINT', `${checkpoints}: there is no checkpoint to begin with`);
-  const checkpoint = loadCheckpoint(checkpoints, from);
+  const checkpoint = loadCheckpointOf(dir, from);
   const envModule = worldUrl(config.env.id, config.env.options);
   const updates = await replayLearner({ config, dir, journal, checkpoint, envModule });
   const different = updates.find(({ recorded, made }) => recorded !== made);

@@ -8,7 +8,7 @@ import type { Split, Task } from '../core/task.ts';
 import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
-import { mendTrace } from '../storage/trace.ts';
+import { mendTrace } from '../storage/trace-cut.ts';
 import { tracePaths } from '../storage/trace-files.ts';
 import { type StoredEpisode, TraceStore } from '../storage/trace-store.ts';
 import { firstIssue } from '../storage/trajectory-schema.ts';

@@ -1,5 +1,5 @@
 /** Rollouts: episodes played with a model behind a server, a trained policy or at random, and kept as traces. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import type { RunLimits } from '../../actors/tree.ts';
@@ -15,12 +15,14 @@ import type { MetricsRow } from '../metrics/metric-table.ts';
 import type { RunStatus } from '../metrics/run-status.ts';
 import { openSinks } from '../metrics/sinks/open.ts';
 import type { RemoteUsage } from '../policy/remote/usage.ts';
+import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { envLabel, locateEnv } from '../world/env-id.ts';
 import { actorLines } from './actor-lines.ts';
 import { findWorld, worldUrl } from './find-world.ts';
 import { listFinishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
+import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
 import { startRun } from './start-run.ts';
 
@@ -59,9 +61,9 @@ export interface RolloutOutcome {
   readonly summary: EvaluationSummary;
   /** Episodes that the folder's traces hold. */
   readonly finished: number;
-  /** Episodes finished by this call. */
+  /** Episodes finished by this call, which may have resumed the rollout. */
   readonly played: number;
-  /** Usage of a policy behind a server. */
+  /** Usage of a policy behind a server: that of the episodes which were `played`. */
   readonly usage: RemoteUsage | undefined;
 }
 
@@ -145,8 +147,7 @@ export interface PreparedRollout {
  * @throws {UserError} RUN_EXISTS, NO_PERMISSION
  */
 export function startFolder({ dir, config, plan }: PreparedRollout): PreparedRollout {
-  const written = createRunFolder(dir, config);
-  writeFileSync(join(dir, PLAN_FILE), `${JSON.stringify(plan, null, 2)}\n`);
+  const written = createRunFolder(dir, config, { [PLAN_FILE]: `${JSON.stringify(plan, null, 2)}\n` });
   return { dir, config: written, plan };
 }
 
@@ -161,8 +162,21 @@ interface PlayOptions {
   readonly limits?: RunLimits | undefined;
 }
 
-/** Plays the episodes that are left of a plan, and sums up all that its traces hold. */
-export async function playRollout(
+/**
+ * Plays the episodes that are left of a plan, and sums up all that its traces hold.
+ * @throws {UserError} RUN_EXISTS while another process writes this rollout
+ */
+export async function playRollout(prepared: PreparedRollout, options: PlayOptions): Promise<RolloutOutcome> {
+  const left = acquireRunLock(prepared.dir);
+  if (left !== undefined) options.onNotice(left);
+  try {
+    return await playLocked(prepared, options);
+  } finally {
+    releaseRunLock(prepared.dir);
+  }
+}
+
+async function playLocked(
   { dir, config, plan }: PreparedRollout,
   { onNotice, display, metrics$, streams, interrupted, limits }: PlayOptions,
 ): Promise<RolloutOutcome> {
@@ -181,7 +195,10 @@ export async function playRollout(
     let status: RunStatus | undefined;
     const run = await startRun({
       // A rollout's traces are its result: none is left out and none goes.
-      config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
+      config: {
+        ...config,
+        trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepBytes: Number.MAX_SAFE_INTEGER },
+      },
       dir,
       mode: 'async',
       envModule: worldUrl(config.env.id, config.env.options),
@@ -220,6 +237,8 @@ export async function playRollout(
     }
   }
   const { summary, finished } = summariseRollout(join(dir, 'traces'), plan, env);
-  writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, finished, summary, usage }, null, 2)}\n`);
-  return { summary, finished, usage, played: finished - before.size };
+  const played = finished - before.size;
+  const results = { format: 1, finished, played, summary, usage };
+  writeFileAtomic(join(dir, 'results.json'), `${JSON.stringify(results, null, 2)}\n`);
+  return { summary, finished, usage, played };
 }

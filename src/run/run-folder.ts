@@ -1,4 +1,4 @@
-/** Folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
+/** Folder of a run: `config.yaml`, `run.json`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
@@ -7,16 +7,22 @@ import type { RunConfig } from '../config/run-config.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
+import { IDENTITY_FILE, readIdentity, renderIdentity } from '../storage/run-identity.ts';
 import { envOfRun, locateEnv, pinEnv } from '../world/env-id.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
 
 /**
- * Makes a new run folder with its resolved configuration. It appears whole or not at all.
+ * Makes a new run folder with its resolved configuration and its identity. It appears whole or not at all.
+ * @param files further files, by name
  * @returns the configuration as it was written: with the hash of a user's own world
  * @throws {UserError} RUN_EXISTS, or NO_PERMISSION with the system's words
  */
-export function createRunFolder(dir: string, config: RunConfig): RunConfig {
+export function createRunFolder(
+  dir: string,
+  config: RunConfig,
+  files: Readonly<Record<string, string>> = {},
+): RunConfig {
   if (existsSync(dir)) {
     throw new UserError(
       'RUN_EXISTS',
@@ -24,11 +30,17 @@ export function createRunFolder(dir: string, config: RunConfig): RunConfig {
     );
   }
   const pinned = { ...config, env: pinEnv(config.env, dir) };
+  const { init } = config.policy;
+  const all = {
+    'config.yaml': `${FORMAT_LINE}\n${stringify(pinned)}`,
+    [IDENTITY_FILE]: renderIdentity(config.seed, pinned, init === undefined ? undefined : readIdentity(init)),
+    ...files,
+  };
   const beside = `${dir}.new-${process.pid}`;
   try {
     makeFolder(dirname(dir));
     mkdirSync(beside);
-    writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(pinned)}`);
+    for (const [name, text] of Object.entries(all)) writeFileSync(join(beside, name), text);
     renameSync(beside, dir);
     return pinned;
   } catch (thrown) {

@@ -1,10 +1,11 @@
 /**
- * Lock file in a run's folder for as long as a process trains there: a second one is refused. A native library that
- * aborts, or a kill, takes the process along before it can report anything: the file that it leaves shows it to the next start.
+ * Lock file in a run's folder for as long as a process writes there (train, rollout, sft, dpo; new or resumed): a second one
+ * is refused. A native library that aborts, or a kill, takes the process along before it can report anything: the file
+ * that it leaves shows it to the next start.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
 import { quietly } from '../storage/atomic-file.ts';
 
@@ -16,43 +17,50 @@ interface Mark {
   readonly started: string | undefined;
 }
 
-const NAME = 'training.json';
+const NAME = 'lock.json';
+
+/** Lock files of this process. */
+const held = new Set<string>();
 
 /**
- * Marks the run as being trained by this process.
- * @returns a sentence about a process that ended here without removing its mark; undefined after an orderly end
- * @throws {UserError} RUN_EXISTS while another process trains this run; NO_PERMISSION where the folder cannot be written
+ * Locks a run for this process, which writes its files.
+ * @returns a sentence about a process that ended here without removing its lock; undefined after an orderly end
+ * @throws {UserError} RUN_EXISTS while another process writes this run; NO_PERMISSION where the folder cannot be written
  */
 export function acquireRunLock(dir: string): string | undefined {
-  const path = join(dir, NAME);
-  const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: startOf(process.pid) };
-  if (create(path, mine)) return undefined;
-  const text = readMark(path);
-  const before = markIn(text);
-  if (before && before.pid === process.pid && before.host === mine.host) {
-    refusable(() => writeFileSync(path, JSON.stringify(mine)));
+  const path = join(resolve(dir), NAME);
+  const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: readProcess(process.pid).start };
+  if (held.has(path)) throw createLockedError(`${path}: this process is writing this run already`);
+  if (create(path, mine)) {
+    held.add(path);
     return undefined;
   }
+  const text = readMark(path);
+  const before = markIn(text);
   if (before && before.host !== mine.host) {
     throw createLockedError(
-      `${path}: process ${before.pid} on ${before.host} trains this run, or ended there without a word`,
+      `${path}: process ${before.pid} on ${before.host} writes this run, or ended there without a word`,
     );
   }
-  if (before && lives(before)) throw createLockedError(`${path}: process ${before.pid} is training this run`);
+  // Ours would be among those held: a lock under our number is of a process that had it before.
+  if (before && before.pid !== process.pid && lives(before))
+    throw createLockedError(`${path}: process ${before.pid} is writing this run`);
   replaceStale(path, text, mine);
-  const left = before ? `process ${before.pid}` : 'the process that trained here last';
+  held.add(path);
+  const left = before ? `process ${before.pid}` : 'the process that wrote here last';
   return `${left} ended without a word: it was killed, or a native library (the engine) aborted it`;
 }
 
-/** Removes this process's mark, where the disk lets it: what ended the run is the error to report. */
+/** Removes this process's lock, where the disk lets it: what ended the run is the error to report. */
 export function releaseRunLock(dir: string): void {
-  const path = join(dir, NAME);
+  const path = join(resolve(dir), NAME);
+  held.delete(path);
   const mark = markIn(readIfThere(path));
   if (!mark || (mark.pid === process.pid && mark.host === hostname())) quietly(() => rmSync(path, { force: true }));
 }
 
 function createLockedError(message: string): UserError {
-  return new UserError('RUN_EXISTS', `${message}; one process trains a run at a time (if it is gone, delete the file)`);
+  return new UserError('RUN_EXISTS', `${message}; one process writes a run at a time (if it is gone, delete the file)`);
 }
 
 /**
@@ -83,7 +91,7 @@ function readMark(path: string): string | undefined {
     return readFileSync(path, 'utf8');
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // just ended
-    const message = `${path}: expected the mark of a process that trains this run: ${messageOf(thrown)}; move it away`;
+    const message = `${path}: expected the lock of a process that writes this run: ${messageOf(thrown)}; move it away`;
     throw new UserError('NO_PERMISSION', message);
   }
 }
@@ -93,7 +101,7 @@ function refusable<T>(write: () => T): T {
   try {
     return write();
   } catch (thrown) {
-    throw new UserError('NO_PERMISSION', `the run cannot be marked as training: ${messageOf(thrown)}`);
+    throw new UserError('NO_PERMISSION', `the run cannot be locked for writing: ${messageOf(thrown)}`);
   }
 }
 
@@ -106,32 +114,34 @@ function replaceStale(path: string, stale: string | undefined, mine: Mark): void
   try {
     renameSync(path, aside);
   } catch {
-    throw createLockedError(`${path}: another process has just started to train this run`);
+    throw createLockedError(`${path}: another process has just started to write this run`);
   }
   if (readIfThere(aside) !== stale) {
     renameSync(aside, path);
-    throw createLockedError(`${path}: another process has just started to train this run`);
+    throw createLockedError(`${path}: another process has just started to write this run`);
   }
   rmSync(aside, { force: true });
-  if (!create(path, mine)) throw createLockedError(`${path}: another process has just started to train this run`);
+  if (!create(path, mine)) throw createLockedError(`${path}: another process has just started to write this run`);
 }
 
-/** True while the marked process runs, and is no later one under the same number. */
+/** True while the marked process runs: it is no zombie that waits to be reaped, and no later one under the same number. */
 function lives({ pid, started }: Mark): boolean {
   try {
     process.kill(pid, 0); // signal 0 is none: it only asks
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
-  const now = startOf(pid);
-  return started === undefined || now === undefined || started === now;
+  const { state, start } = readProcess(pid);
+  if (state === 'Z' || state === 'X') return false;
+  return started === undefined || start === undefined || started === start;
 }
 
-/** Start time of a process: field 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
-function startOf(pid: number): string | undefined {
+/** State and start time of a process: fields 3 and 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
+function readProcess(pid: number): { readonly state: string | undefined; readonly start: string | undefined } {
   const stat = readIfThere(`/proc/${pid}/stat`);
   // The command's name, in brackets, may hold blanks; `state` is the first field behind it.
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { state: fields?.[0], start: fields?.[19] };
 }
 
 function readIfThere(path: string): string | undefined {

@@ -20,6 +20,7 @@ import { fitCache } from '../policy/cache-room.ts';
 import { connect } from '../policy/remote/connect.ts';
 import { setUpPolicy } from '../policy/setup.ts';
 import { localUrl } from '../runtime/module-url.ts';
+import { readIdentity } from '../storage/run-identity.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
@@ -64,6 +65,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const isHere = config.rollout.envServer === undefined;
   return {
     options: { ...options, config },
+    identity: readIdentity(dir),
     env,
     tasks,
     prompt,

@@ -1,12 +1,12 @@
 /** Evaluations of a training run: those made while it goes on, those at its end, and the random policy beside them. */
 
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
+import { appendWhole } from '../storage/atomic-file.ts';
 import { evaluateRun } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
 import { worldUrl } from './find-world.ts';
@@ -69,7 +69,7 @@ export function recordEvaluation(
     `update ${version}, ${name}: success ${(100 * all.success.value).toFixed(1)} % of ${all.episodes} episodes (${all.tasks} tasks)`,
   );
   try {
-    appendFileSync(
+    appendWhole(
       join(dir, 'evaluations.jsonl'),
       `${JSON.stringify({ format: 1, update: version, evaluation: summary })}\n`,
     );

@@ -1,6 +1,6 @@
 /** Training, from a configuration to the figures of its evaluations. */
 
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Subject } from 'rxjs';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
@@ -21,6 +21,7 @@ import type { MetricsRow } from '../metrics/metric-table.ts';
 import type { RunStatus } from '../metrics/run-status.ts';
 import { openSinks } from '../metrics/sinks/open.ts';
 import type { MetricSink } from '../metrics/sinks/sink.ts';
+import { writeFileAtomic } from '../storage/atomic-file.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
 import { envLabel, locateEnv } from '../world/env-id.ts';
 import { evaluationPlans } from './evaluate-run.ts';
@@ -90,9 +91,16 @@ export interface TrainOutcome {
   /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
   readonly engine: string;
   readonly ended: TrainEnded;
+  /**
+   * Update that the process began with, 0 for a new run. `tokens`, `calls`, `decidedTurns` and `time` of `ended.status`, and
+   * `chaos`, count from there; everything else means the whole run.
+   */
+  readonly startedFrom: number;
   readonly evaluations: readonly EvaluationSummary[];
   /** Faults injected, detected and lost, under chaos. */
   readonly chaos?: ChaosReport | undefined;
+  /** Parts of the result that the disk refused, each with the reason; empty where all of it is on the disk. */
+  readonly unwritten: readonly string[];
 }
 
 /** Handle of a run that trains: its streams, its end, and the way to end it early. */
@@ -167,7 +175,7 @@ interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly onNotice: (message: string) => void;
 }
 
-/** Trains under a mark. A fresh run that a user's mistake kept from starting leaves nothing behind. */
+/** Trains under the run's lock. A fresh run that a user's mistake kept from starting leaves nothing behind. */
 async function trainLocked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, resume } = request;
   const left = acquireRunLock(dir);
@@ -188,6 +196,8 @@ interface Started {
   readonly run: Run;
   readonly engine: string;
   readonly order: RunOrder;
+  /** Update of the checkpoint that it goes on from; 0 for a new run. */
+  readonly startedFrom: number;
 }
 
 async function start(
@@ -235,7 +245,7 @@ async function start(
   listEvaluatedTasks(prepared.env, config.evaluation); // a set that is not there is reported before training, not after it
   const { engine, notice } = await chooseEngine(config.engine);
   onNotice(notice);
-  return { run: await spawnRun(prepared), engine, order };
+  return { run: await spawnRun(prepared), engine, order, startedFrom: checkpoint?.update ?? 0 };
 }
 
 /** Folder of the run's journal; undefined where it keeps none. */
@@ -248,7 +258,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, resume, onNotice, streams } = request;
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
-  const { run, engine, order } = await start(request, progress, cluster).catch(async (thrown) => {
+  const { run, engine, order, startedFrom } = await start(request, progress, cluster).catch(async (thrown) => {
     await cluster?.broker.close();
     throw thrown;
   });
@@ -261,24 +271,34 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
     const training = run.train();
     if (interrupt.aborted) run.halt(); // the signal came while the run was starting
     const ended = await training;
-    const saved = await run.save();
-    if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
-    if (saved.ok) settleOrder(order, join(dir, 'checkpoints', String(saved.update)), onNotice);
+    const isSaved = await saveLast(run, order, request);
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = ended.why === 'halted' ? [] : await evaluateTrained(run, request, progress);
-    const chaos = run.chaos();
-    const outcome: TrainOutcome = { engine, ended, evaluations, chaos };
+    const unwritten: string[] = [];
+    // Somebody may have made room meanwhile.
+    if (!isSaved && !(await saveLast(run, order, request))) {
+      unwritten.push(`the checkpoint of update ${ended.status.version} is not on the disk`);
+    }
+    const outcome: TrainOutcome = { engine, ended, startedFrom, evaluations, chaos: run.chaos(), unwritten };
     try {
-      writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
+      writeFileAtomic(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
     } catch (thrown) {
-      onNotice(`cannot write results.json: ${messageOf(thrown)}`); // the outcome goes to the caller all the same
+      unwritten.push(`results.json: ${messageOf(thrown)}`); // the outcome goes to the caller all the same
     }
     return outcome;
   } finally {
     await run.stop();
     await cluster?.broker.close();
   }
+}
+
+/** Writes the last checkpoint. @returns false where the disk refused, after a notice */
+async function saveLast(run: Run, order: RunOrder, { dir, onNotice }: TrainRequest): Promise<boolean> {
+  const { ok, update, message } = await run.save();
+  if (ok) settleOrder(order, join(dir, 'checkpoints', String(update)), onNotice);
+  else onNotice(`the last checkpoint could not be written: ${message}`);
+  return ok;
 }
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */

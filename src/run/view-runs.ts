@@ -1,5 +1,6 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
 import type { World } from '../core/world.ts';
+import { describeLoss } from '../storage/trace-store.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
@@ -11,10 +12,17 @@ import { readRunConfig } from './run-folder.ts';
  * Serves the viewer's page over runs on the loopback address, until `close`.
  * @param paths folders of runs, or traces
  * @param port 0 takes a free one
+ * @param onNotice receives a line about each trace that has lost episodes
  * @throws {UserError} UNKNOWN_RUN, BAD_ARGUMENT for a port that cannot be had
  */
-export function viewRuns(paths: readonly string[], port = 0): Promise<ViewerServer> {
-  return serveViewer(runSources(paths), port);
+export function viewRuns(
+  paths: readonly string[],
+  port = 0,
+  onNotice: (message: string) => void = () => {},
+): Promise<ViewerServer> {
+  const sources = runSources(paths);
+  for (const loss of sources.flatMap(({ losses }) => losses)) onNotice(describeLoss(loss));
+  return serveViewer(sources, port);
 }
 
 /** Sources of runs, as the viewer reads them. @throws {UserError} UNKNOWN_RUN */

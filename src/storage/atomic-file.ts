@@ -7,7 +7,9 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -128,6 +130,25 @@ export function writeWhole<T>(path: string, write: (path: string) => T): T {
 export function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at);
+}
+
+/**
+ * Appends a text to a file, all of it or nothing: a disk that refuses leaves no half line for the next one to stand behind.
+ * @throws what the disk throws
+ */
+export function appendWhole(path: string, text: string): void {
+  const file = openSync(path, 'a');
+  try {
+    const { size } = fstatSync(file);
+    try {
+      writeAll(file, text);
+    } catch (thrown) {
+      quietly(() => ftruncateSync(file, size));
+      throw thrown;
+    }
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Runs a clean-up after an error; its own failure must not hide the first one. */

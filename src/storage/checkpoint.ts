@@ -128,7 +128,7 @@ export function loadNewest(
       check(content, update);
       return { update, path, ...content, warnings };
     } catch (error) {
-      warnings.push(`checkpoint ${path} is damaged and was passed over: ${messageOf(error)}`);
+      warnings.push(`checkpoint ${path} cannot be used and was passed over: ${messageOf(error)}`);
     }
   }
   const tried = warnings.length === 0 ? 'there is no checkpoint' : `no checkpoint is good\n${warnings.join('\n')}`;
@@ -137,12 +137,20 @@ export function loadNewest(
 
 /**
  * Loads the checkpoint of one update.
+ * @param check as for `loadNewest`
  * @throws {UserError} BAD_CHECKPOINT when it is not there, or damaged
  */
-export function loadCheckpoint(dir: string, update: number, disk: Disk = nodeDisk): LoadedCheckpoint {
+export function loadCheckpoint(
+  dir: string,
+  update: number,
+  disk: Disk = nodeDisk,
+  check: (content: CheckpointContent, update: number) => void = () => {},
+): LoadedCheckpoint {
   const path = join(dir, String(update));
   try {
-    return { update, path, ...verify(disk, path, update), warnings: [] };
+    const content = verify(disk, path, update);
+    check(content, update);
+    return { update, path, ...content, warnings: [] };
   } catch (thrown) {
     throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`);
   }

@@ -7,14 +7,14 @@
  * a blank and the JSON: a flipped bit is noticed, a line that a kill cut off is left out.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { UserError } from '../core/errors.ts';
 import { FAILURE_CAUSES } from '../core/failure.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../core/ticket.ts';
 import { nodeDisk } from './atomic-file.ts';
-import { wholeLines } from './lines.ts';
+import { wholeBytes, wholeLines } from './lines.ts';
 import { ticketSchema } from './ticket-schema.ts';
 import { plainTrajectory, reviveTrajectory } from './trace.ts';
 import { firstIssue, trajectorySchema } from './trajectory-schema.ts';
@@ -148,6 +148,7 @@ export class Journal {
   #open(): number {
     if (this.#file !== undefined) return this.#file;
     nodeDisk.makeFolder(this.#dir);
+    this.#mend();
     // Anew, should there be one: it holds no whole entry, or this number would be taken.
     // To append: after a refusal the next line has to stand at the end, wherever the last write got to.
     const file = openSync(join(this.#dir, `${this.#position + 1}.jsonl`), 'a');
@@ -165,13 +166,23 @@ export class Journal {
     return file;
   }
 
+  /** Cuts off a last line that a kill left half written: behind another file it would be damage. */
+  #mend(): void {
+    const newest = files(this.#dir).at(-1);
+    if (newest === undefined || newest > this.#position) return;
+    const path = join(this.#dir, `${newest}.jsonl`);
+    const whole = wholeBytes(path);
+    if (whole < statSync(path).size) truncateSync(path, whole);
+  }
+
   #put(file: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) at += this.#write(file, bytes, at, bytes.length - at);
   }
 }
 
 /**
- * Reads the journal after a checkpoint, and cuts off a last line that was not finished.
+ * Reads the journal after a checkpoint. Changes nothing: a last line that is not whole is left out, and stays; it may be
+ * one that a training process is writing.
  * @param position its `SchedulerState.journal`; 0 where it has none
  * @throws {UserError} BAD_CHECKPOINT for a journal that is damaged before its end, or lacks entries
  */
@@ -183,6 +194,9 @@ export function readJournal(dir: string, position: number): ReadJournal {
     const next = firsts[i + 1];
     if (next !== undefined && next <= position + 1) continue;
     const path = join(dir, `${first}.jsonl`);
+    if (!existsSync(path)) {
+      throw new UserError('BAD_CHECKPOINT', `${path} was removed meanwhile by the process that trains; try again`);
+    }
     for (const { line, value } of linesOf(path, next === undefined)) {
       const { n, ...entry } = checkEntry(value, path, line);
       if (n <= position) continue;
@@ -225,10 +239,7 @@ function linesOf(path: string, last: boolean): { readonly line: number; readonly
     values.push({ line, value: JSON.parse(json) as unknown });
     whole = offset + length + 1;
   }
-  if (whole < statSync(path).size) {
-    if (!last) throw createDamagedError(path, values.length + 1, 'it is cut off');
-    truncateSync(path, whole);
-  }
+  if (!last && whole < statSync(path).size) throw createDamagedError(path, values.length + 1, 'it is cut off');
   const [header, ...rest] = values;
   const { format, version } = (header?.value ?? HEADER) as Partial<typeof HEADER>;
   if (format !== HEADER.format || version !== JOURNAL_FORMAT) {

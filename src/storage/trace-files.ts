@@ -1,23 +1,40 @@
 /**
- * Trace files of a run: `00001.jsonl`, `00002.jsonl`, … with an index beside each. A new file is begun when the newest
- * is full, when the process starts (the last line of an old one may be cut off) and after a failed write; the oldest is
- * removed.
+ * Trace files of a run, in three series: `00001.jsonl`, … of what was played to learn from, `evaluation-00001.jsonl`, … of
+ * the evaluations that the training process makes, `eval-00001.jsonl`, … of `longplay eval`. An index lies beside each. A
+ * new file is begun when the newest is full, when the process starts (another may be writing the old one, or its last line
+ * may be cut off) and after a failed write. Each series is bounded in bytes; its oldest file is removed, with a notice.
  */
-import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Trajectory } from '../core/trajectory.ts';
 import { makeFolder, writeAll } from './atomic-file.ts';
 import { LONGEST_LINE } from './lines.ts';
-import { type Credit, creditLine, traceHeader, traceLine } from './trace.ts';
+import { type Credit, creditLine, isEvaluation, traceHeader, traceLine } from './trace.ts';
 import { INDEX_HEADER, indexCredit, indexEpisode, indexPath, summaryOf } from './trace-index.ts';
+
+/** Files of one kind of episode: none of them is removed to make room for another kind. */
+export type TraceSeries = 'played' | 'evaluation' | 'eval';
+
+/** Beginnings of the names of a series. */
+const PREFIXES: Readonly<Record<TraceSeries, string>> = { played: '', evaluation: 'evaluation-', eval: 'eval-' };
+const SERIES = Object.keys(PREFIXES) as TraceSeries[];
+
+/** Pattern of what stands before the ending of a trace or of its index. */
+const OR_INDEX = '(?:\\.index)?';
 
 export interface TraceFilesOptions {
   /** `traces` folder of the run. */
   readonly dir: string;
   /** Resolved configuration, for headers. */
   readonly config: unknown;
+  /** Bytes after which a new file is begun. */
   readonly rotateBytes: number;
-  readonly keepFiles: number;
+  /** Bytes that the files of a series may hold, at least `rotateBytes`. */
+  readonly keepBytes: number;
+  /** Series of evaluations: that of the training process, or that of `longplay eval`. Default `evaluation`. */
+  readonly evaluations?: 'evaluation' | 'eval' | undefined;
+  /** Called when old episodes are removed, once for each series. */
+  readonly onNotice?: ((message: string) => void) | undefined;
 }
 
 interface OpenFile {
@@ -26,13 +43,19 @@ interface OpenFile {
   bytes: number;
 }
 
+/** Line of a trace, and its line of the index where it is at a place. */
+interface NewLine {
+  readonly text: string;
+  readonly index: (span: { readonly offset: number; readonly length: number }) => string;
+}
+
 export class TraceFiles {
-  readonly #options: TraceFilesOptions;
-  #number: number | undefined;
-  #file: OpenFile | undefined;
+  readonly #played: SeriesFiles;
+  readonly #evaluations: SeriesFiles;
 
   constructor(options: TraceFilesOptions) {
-    this.#options = options;
+    this.#played = new SeriesFiles('played', options);
+    this.#evaluations = new SeriesFiles(options.evaluations ?? 'evaluation', options);
   }
 
   /**
@@ -40,12 +63,14 @@ export class TraceFiles {
    * @throws what the disk throws; the next call begins a new file
    */
   episodes(trajectories: readonly Trajectory[], purpose: string, label: string | undefined): void {
-    const lines = trajectories.map((trajectory) => ({
-      text: traceLine(trajectory, purpose, label),
-      index: (span: { offset: number; length: number }) =>
-        indexEpisode(summaryOf({ ...trajectory, purpose, ...(label === undefined ? {} : { label }) }), span),
-    }));
-    this.#append(lines);
+    const lines = trajectories.map(
+      (trajectory): NewLine => ({
+        text: traceLine(trajectory, purpose, label),
+        index: (span) =>
+          indexEpisode(summaryOf({ ...trajectory, purpose, ...(label === undefined ? {} : { label }) }), span),
+      }),
+    );
+    (isEvaluation(purpose) ? this.#evaluations : this.#played).append(lines);
   }
 
   /**
@@ -54,7 +79,26 @@ export class TraceFiles {
    */
   credit(update: number, groups: readonly Credit[]): void {
     const line = { groups: groups.map(({ group }) => ({ group, advantages: [] })) };
-    this.#append([{ text: creditLine(update, groups), index: (span) => indexCredit(line, span) }]);
+    this.#played.append([{ text: creditLine(update, groups), index: (span) => indexCredit(line, span) }]);
+  }
+
+  close(): void {
+    this.#played.close();
+    this.#evaluations.close();
+  }
+}
+
+/** Files of one series. */
+class SeriesFiles {
+  readonly #series: TraceSeries;
+  readonly #options: TraceFilesOptions;
+  #number: number | undefined;
+  #file: OpenFile | undefined;
+  #noticed = false;
+
+  constructor(series: TraceSeries, options: TraceFilesOptions) {
+    this.#series = series;
+    this.#options = options;
   }
 
   close(): void {
@@ -64,7 +108,7 @@ export class TraceFiles {
     this.#file = undefined;
   }
 
-  #append(lines: readonly { text: string; index: (span: { offset: number; length: number }) => string }[]): void {
+  append(lines: readonly NewLine[]): void {
     if (!this.#file || this.#file.bytes >= this.#options.rotateBytes) this.#rotate();
     const file = this.#file!;
     let index = '';
@@ -86,47 +130,82 @@ export class TraceFiles {
   }
 
   #rotate(): void {
-    const { dir, config, keepFiles } = this.#options;
+    const { dir, config } = this.#options;
     this.close();
     makeFolder(dir);
-    this.#number = (this.#number ?? traceNumbers(dir).at(-1) ?? 0) + 1;
-    const path = join(dir, traceName(this.#number));
-    const trace = openSync(path, 'ax');
+    const { trace, path } = this.#create();
     const index = openSync(indexPath(path), 'ax');
     this.#file = { trace, index, bytes: 0 };
     const header = traceHeader(config);
     writeAll(trace, header);
     writeAll(index, INDEX_HEADER);
     this.#file.bytes = Buffer.byteLength(header);
-    for (const old of traceNumbers(dir)) {
-      if (old > this.#number - keepFiles) continue;
-      rmSync(join(dir, traceName(old)), { force: true });
-      rmSync(indexPath(join(dir, traceName(old))), { force: true });
+    this.#removeOldest();
+  }
+
+  /** Creates a file under the next number. Two processes may write one series: each has files of its own. */
+  #create(): { readonly trace: number; readonly path: string } {
+    const { dir } = this.#options;
+    for (;;) {
+      this.#number = 1 + Math.max(this.#number ?? 0, numbersOf(namesIn(dir), this.#series, OR_INDEX).at(-1) ?? 0);
+      const path = join(dir, traceName(this.#number, this.#series));
+      try {
+        return { trace: openSync(path, 'ax'), path };
+      } catch (thrown) {
+        if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+      }
+    }
+  }
+
+  /** Removes the oldest files of the series until there is room for the one that has just been begun. */
+  #removeOldest(): void {
+    const { dir, rotateBytes, keepBytes, onNotice } = this.#options;
+    const older = numbersOf(namesIn(dir), this.#series)
+      .filter((number) => number < this.#number!)
+      .map((number) => join(dir, traceName(number, this.#series)));
+    let bytes = 0;
+    const sizes = older.map((path) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+    for (const size of sizes) bytes += size;
+    for (const [i, path] of older.entries()) {
+      if (bytes + rotateBytes <= keepBytes) return;
+      bytes -= sizes[i]!;
+      rmSync(path, { force: true });
+      rmSync(indexPath(path), { force: true });
+      if (!this.#noticed) {
+        onNotice?.(`${path} is removed, and so on: its kind of trace has ${keepBytes} bytes (trace.keepBytes)`);
+      }
+      this.#noticed = true;
     }
   }
 }
 
-export function traceName(number: number): string {
-  return `${String(number).padStart(5, '0')}.jsonl`;
+export function traceName(number: number, series: TraceSeries = 'played'): string {
+  return `${PREFIXES[series]}${String(number).padStart(5, '0')}.jsonl`;
 }
 
-/** Numbers of the trace files in a folder, ascending; none where there is no folder. */
-export function traceNumbers(dir: string): number[] {
-  let names: string[];
+/** Names in a folder; none where there is no folder. */
+function namesIn(dir: string): string[] {
   try {
-    names = readdirSync(dir);
+    return readdirSync(dir);
   } catch {
     return [];
   }
-  return names
-    .flatMap((name) => {
-      const number = /^(\d+)\.jsonl$/.exec(name)?.[1];
-      return number === undefined ? [] : [Number(number)];
-    })
-    .sort((a, b) => a - b);
 }
 
-/** Paths of the trace files in a folder, oldest first; the indexes beside them are not among them. */
-export function tracePaths(dir: string): string[] {
-  return traceNumbers(dir).map((number) => join(dir, traceName(number)));
+/** Numbers of a series among names of files, ascending. @param before what may stand before the ending, as a pattern */
+function numbersOf(names: readonly string[], series: TraceSeries, before = ''): number[] {
+  const pattern = new RegExp(`^${PREFIXES[series]}(\\d+)${before}\\.jsonl$`);
+  const found = names.flatMap((name) => pattern.exec(name)?.[1] ?? []).map(Number);
+  return [...new Set(found)].sort((a, b) => a - b);
+}
+
+/**
+ * Paths of the trace files in a folder, series by series, oldest first; the indexes beside them are not among them.
+ * @param series those of these series alone
+ * @param lost   those of which only the index is left, too
+ */
+export function tracePaths(dir: string, series: readonly TraceSeries[] = SERIES, lost = false): string[] {
+  const names = namesIn(dir);
+  const before = lost ? OR_INDEX : '';
+  return series.flatMap((one) => numbersOf(names, one, before).map((number) => join(dir, traceName(number, one))));
 }

@@ -5,9 +5,9 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
-import { LONGEST_LINE, wholeLines } from './lines.ts';
+import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
 import { createDamagedError, creditTurns, parseLine, readHeader, type TraceLine } from './trace.ts';
-import { traceName, traceNumbers } from './trace-files.ts';
+import { tracePaths } from './trace-files.ts';
 import { type EpisodeSummary, indexPath, parseIndex, type Span, summaryOf } from './trace-index.ts';
 
 /** An episode of a store. */
@@ -17,6 +17,22 @@ export interface StoredEpisode extends EpisodeSummary, Span {
   readonly file: string;
   /** Index within its group, in the order of the trace. */
   readonly member: number;
+}
+
+/** Loss of a trace file. */
+export interface TraceLoss {
+  readonly file: string;
+  /** Episodes that its index lists behind its end. */
+  readonly episodes: number;
+  /** Episodes that its index lists. */
+  readonly listed: number;
+}
+
+/** Describes a loss, in one line. */
+export function describeLoss({ file, episodes, listed }: TraceLoss): string {
+  if (episodes > 0)
+    return `${file}: ${episodes} of the ${listed} episodes that its index lists are lost: its end is gone`;
+  return `${file}: its last line is cut off and left out`;
 }
 
 interface Followed {
@@ -33,12 +49,22 @@ interface CreditSpan extends Span {
   readonly file: string;
 }
 
+/** Line of credit in a store. */
+export interface StoredCredit extends Span {
+  /** Policy version after the update that gave it. */
+  readonly update: number;
+  readonly groups: readonly number[];
+}
+
 export class TraceStore {
   readonly #path: string;
   readonly #files = new Map<string, Followed>();
   readonly #episodes: StoredEpisode[] = [];
   readonly #texts = new Map<string, string>();
-  /** Members so far, by purpose and by group. */
+  /**
+   * Members so far, by file and purpose and by group. A group is written at once and lies in one file; another process may
+   * have written one of its own under the same number.
+   */
   readonly #members = new Map<string, Map<number, number>>();
   /** Credits: the places of training groups' advantages. */
   readonly #credits = new Map<number, CreditSpan>();
@@ -55,10 +81,8 @@ export class TraceStore {
   static open(path: string): TraceStore {
     const store = new TraceStore(path);
     if (store.#paths().length === 0) {
-      throw new UserError(
-        'BAD_TRACE',
-        `${path}: no trace here; expected a trace file, a traces folder or a run that has one`,
-      );
+      const [lost = `${path}: no trace here`] = store.losses.map(describeLoss);
+      throw new UserError('BAD_TRACE', `${lost}; expected a trace file, a traces folder or a run that has one`);
     }
     store.refresh();
     return store;
@@ -79,9 +103,21 @@ export class TraceStore {
     return this.#episodes;
   }
 
-  /** Files whose last line is not whole: it is being written, or a kill cut it off. Such a line is left out. */
-  get unfinished(): readonly string[] {
-    return this.#paths().filter((path) => statSync(path).size > (this.#files.get(path)?.traceBytes ?? 0));
+  /** Losses: files that end before what their index lists, or within a line. What is lost is left out. */
+  get losses(): readonly TraceLoss[] {
+    const held = new Map<string, number>();
+    for (const { file } of this.#episodes) held.set(file, (held.get(file) ?? 0) + 1);
+    return this.#paths(true).flatMap((file) => lossOf(file, held.get(file) ?? 0) ?? []);
+  }
+
+  /** Lines of credit, in no order; each is read from its trace. @throws {UserError} BAD_TRACE */
+  get credits(): readonly StoredCredit[] {
+    const spans = new Map([...this.#credits.values()].map((span) => [`${span.offset} ${span.file}`, span]));
+    return [...spans.values()].map((span) => {
+      const { credit, fault = 'the index beside it lists credit there' } = parseLine(readSpan(span.file, span));
+      if (!credit) throw createDamagedError(span.file, `the line at byte ${span.offset}`, fault);
+      return { ...spanOf(span), update: credit.update, groups: credit.groups.map(({ group }) => group) };
+    });
   }
 
   /** Configuration of the run, from the newest header; `undefined` where there is no trace yet. */
@@ -132,7 +168,9 @@ export class TraceStore {
   /** Group of an episode: its members, in order. @throws {RangeError} for an episode that is not there */
   groupOf(at: number): StoredEpisode[] {
     const one = this.#readStored(at);
-    return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
+    return this.#episodes.filter(
+      ({ group, purpose, file }) => group === one.group && purpose === one.purpose && file === one.file,
+    );
   }
 
   /** Shares one copy of a text that many episodes have. */
@@ -143,12 +181,13 @@ export class TraceStore {
     return text;
   }
 
-  #paths(): string[] {
+  /** Paths of the trace files. @param lost those of which only the index is left, too */
+  #paths(lost = false): string[] {
     const path = this.#path;
     if (!existsSync(path)) throw new UserError('BAD_TRACE', `${path} does not exist`);
     if (!statSync(path).isDirectory()) return [path];
     const dir = basename(path) === 'traces' || !existsSync(join(path, 'traces')) ? path : join(path, 'traces');
-    return traceNumbers(dir).map((number) => join(dir, traceName(number)));
+    return tracePaths(dir, undefined, lost);
   }
 
   #readHeader(file: Followed): boolean {
@@ -195,8 +234,9 @@ export class TraceStore {
   }
 
   #add(summary: EpisodeSummary, { offset, length }: Span, file: string): void {
-    let groups = this.#members.get(summary.purpose);
-    if (!groups) this.#members.set(summary.purpose, (groups = new Map()));
+    const key = `${file} ${summary.purpose}`;
+    let groups = this.#members.get(key);
+    if (!groups) this.#members.set(key, (groups = new Map()));
     const member = groups.get(summary.group) ?? 0;
     groups.set(summary.group, member + 1);
     const env = this.#intern(summary.env);
@@ -204,6 +244,24 @@ export class TraceStore {
     const label = this.#intern(summary.label);
     this.#episodes.push({ ...summary, env, purpose, label, at: this.#episodes.length, member, offset, length, file });
   }
+}
+
+/** Loss of a file; undefined where it is whole. @param held episodes that were read from it */
+function lossOf(file: string, held: number): TraceLoss | undefined {
+  const index = indexPath(file);
+  const ends: number[] = [];
+  if (index !== file && existsSync(index)) {
+    for (const { text } of newText(index, 0)) {
+      for (const line of parseIndex(text)) if (line.kind === 'episode') ends.push(line.offset + line.length);
+    }
+  }
+  // Looked at after the index, which is written after it: of a run that goes on, nothing is taken for lost.
+  const isThere = existsSync(file);
+  const size = isThere ? statSync(file).size : 0;
+  // An index is a cache, and may lie: what was read from the trace is there.
+  const episodes = Math.max(0, Math.min(ends.filter((end) => end >= size).length, ends.length - held));
+  if (episodes === 0 && (!isThere || wholeBytes(file) === size)) return undefined;
+  return { file, episodes, listed: ends.length };
 }
 
 function spanOf({ offset, length }: Span): Span {

@@ -3,10 +3,9 @@
  * ones) or, once an update has consumed them, the advantages of some groups. Readers accept a truncated last line: a
  * killed process leaves one.
  */
-import { rmSync, statSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
-import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
+import { LONGEST_LINE, wholeLines } from './lines.ts';
 import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
 
 const TRACE_FORMAT = 1;
@@ -45,6 +44,14 @@ export interface Credit {
   readonly group: number;
   /** [member][decision] */
   readonly advantages: readonly ArrayLike<number>[];
+}
+
+/** Purposes whose episodes are there to learn from; those of all others are evaluations. */
+const PLAYED: readonly string[] = ['train', 'rollout'];
+
+/** True for episodes of an evaluation: their tasks may be held out, and nothing is learnt from them. */
+export function isEvaluation(purpose: string): boolean {
+  return !PLAYED.includes(purpose);
 }
 
 export function traceHeader(config: unknown): string {
@@ -175,16 +182,6 @@ export function creditTurns(episode: TraceLine, advantages: readonly number[]): 
     return advantage === undefined ? turn : { ...turn, advantage };
   });
   return { ...episode, turns };
-}
-
-/**
- * Mends a trace: removes a last line that was cut off while it was written, so that the file can be appended to; a file
- * without a whole header goes.
- */
-export function mendTrace(path: string): void {
-  const whole = wholeBytes(path);
-  if (whole === 0) rmSync(path);
-  else if (whole < statSync(path).size) truncateSync(path, whole);
 }
 
 function parse(line: string): unknown {

@@ -10,7 +10,7 @@ import type { Screenshot } from '../core/screenshot.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import { wholeLines } from '../storage/lines.ts';
 import { parseLine, type TraceLine } from '../storage/trace.ts';
-import { type StoredEpisode, TraceStore } from '../storage/trace-store.ts';
+import { type StoredEpisode, type TraceLoss, TraceStore } from '../storage/trace-store.ts';
 import { buildRecordedConversation } from '../text/prompts/conversation.ts';
 import type { Curves, EpisodeHit, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo, SearchPage } from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
@@ -75,6 +75,11 @@ export class RunSource {
     this.#store.refresh();
     for (let at = this.#rows.length; at < this.#store.size; at++) this.#rows.push(rowOf(this.#store.episodes[at]!));
     this.#readMetrics(join(this.#path, 'metrics.jsonl'));
+  }
+
+  /** Losses of its traces. */
+  get losses(): readonly TraceLoss[] {
+    return this.#store.losses;
   }
 
   get info(): RunInfo {

@@ -13,6 +13,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'RERUN.md': 90,
   'src/runtime/README.md': 130,
   'src/cluster/README.md': 100,
+  'src/storage/README.md': 90,
   'src/policy/README.md': 110,
   'src/learning/README.md': 90,
   'src/serve/README.md': 130,

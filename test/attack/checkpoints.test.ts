@@ -100,7 +100,7 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
       if (loaded.update === 2) {
         passed++;
         expect(loaded.warnings).toHaveLength(1);
-        expect(loaded.warnings[0]).toMatch(/^checkpoint \S+ is damaged and was passed over: [^\n]{5,600}$/);
+        expect(loaded.warnings[0]).toMatch(/^checkpoint \S+ cannot be used and was passed over: [^\n]{5,600}$/);
         return;
       }
       const run = orMistake(() => runStateOf<SchedulerState, unknown>(loaded));
@@ -231,7 +231,7 @@ it('a key of many lines is reported in one short line', { timeout: 120_000 }, ()
     const { update, warnings } = loadNewest('checkpoints', disk, checkRunContent);
 
     expect(update).toBe(2);
-    expect(warnings).toEqual([expect.stringMatching(/^checkpoint \S+ is damaged [^\n]{5,400}$/)]);
+    expect(warnings).toEqual([expect.stringMatching(/^checkpoint \S+ cannot be used [^\n]{5,400}$/)]);
   }),
 );
 

@@ -36,7 +36,7 @@ const commands: Command[] = [];
 beforeAll(async () => {
   process.chdir(folder); // where runs would be made
   commands.push(...(await commandLine()).commands);
-  const files = new TraceFiles({ dir: traces, config: { env: { id: world } }, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir: traces, config: { env: { id: world } }, rotateBytes: 1e9, keepBytes: 1e12 });
   const one = { ...trajectoryOf({ env: HOSTILE, actions: [HOSTILE, 'b'], observation: HOSTILE }), view: HOSTILE };
   files.episodes([one, { ...one, episode: 1 }], HOSTILE, HOSTILE);
   files.close();

@@ -143,7 +143,7 @@ beforeAll(async () => {
   closing.push(() => policy.close());
   const dir = mkdtempSync(join(tmpdir(), 'longplay-attack-http-'));
   closing.push(() => rmSync(dir, { recursive: true, force: true }));
-  const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepBytes: 1e12 });
   files.episodes([trajectoryOf({ success: true }), trajectoryOf({ episode: 1, kind: 'tokens' })], 'train', 'easy');
   files.close();
   const viewer = await serveViewer([new RunSource(dir, 0, async () => ({}))], 0);

@@ -60,7 +60,7 @@ async function wait(moment: Moment, rng: Rng, run: string, child: ChildProcess):
 async function holdsRun(run: string, child: ChildProcess): Promise<boolean> {
   const holder = () => {
     try {
-      return (JSON.parse(readFileSync(join(run, 'training.json'), 'utf8')) as { pid: number }).pid;
+      return (JSON.parse(readFileSync(join(run, 'lock.json'), 'utf8')) as { pid: number }).pid;
     } catch {
       return undefined;
     }
@@ -83,6 +83,13 @@ function readable(run: string): void {
   if (existsSync(join(run, 'traces'))) {
     const store = TraceStore.follow(run);
     for (let at = 0; at < store.size; at++) store.read(at);
+    const played = store.episodes.filter(({ purpose }) => purpose === 'train');
+    expect(new Set(played.map(({ episode }) => episode)).size).toBe(played.length);
+    for (const { at } of played) {
+      const members = store.groupOf(at);
+      expect(members.length).toBeLessThanOrEqual(4); // fewer where the kill came while they were written
+      expect(new Set(members.map(({ index, seed }) => `${index} ${seed}`)).size).toBe(1);
+    }
   }
   if (listCheckpoints(join(run, 'checkpoints')).length === 0) return;
   const loaded = loadNewestOf(run);
@@ -125,7 +132,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
           encoding: 'utf8',
           timeout: 120_000,
         });
-        expect(rival.stderr).toMatch(/one process trains a run at a time/);
+        expect(rival.stderr).toMatch(/one process writes a run at a time/);
         expect(rival.status).toBe(2);
       }
       if (dealt.length === 0) dealt = rng.shuffle(MOMENTS);
@@ -167,5 +174,5 @@ function finish(run: string): void {
   readable(run);
   const rows = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
   expect(rows).toHaveLength(kept + 2);
-  expect(existsSync(join(run, 'training.json'))).toBe(false);
+  expect(existsSync(join(run, 'lock.json'))).toBe(false);
 }

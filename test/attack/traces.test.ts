@@ -27,7 +27,7 @@ const path = join(dir, '00001.jsonl');
 
 /** Lines of a good trace, and of its index. */
 function good(): { readonly trace: readonly string[]; readonly index: readonly string[] } {
-  const files = new TraceFiles({ dir, config: { env: { id: 'toy', options: {} } }, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir, config: { env: { id: 'toy', options: {} } }, rotateBytes: 1e9, keepBytes: 1e12 });
   const opening = { system: 'be brief', instructions: 'play', listed: true };
   const spoken = trajectoryOf({ episode: 1, kind: 'tokens', actions: ['look', 'go', 'look'] });
   const response = { text: 'Action: look', formatError: 'none', promptTokens: 3, completionTokens: 2 };

@@ -53,19 +53,33 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
     const run = copy('full');
     const { status, stderr } = withFilesOf(0, 'train', '--resume', run, ...further);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/the run cannot be marked as training: /);
+    expect(stderr).toMatch(/the run cannot be locked for writing: /);
     expect(status).toBe(2);
     expect(readdirSync(run)).toEqual(readdirSync(trained));
   });
 
-  it('goes on without what the disk has no room for, and keeps its checkpoints', () => {
+  it('goes on without what the disk has no room for, keeps its checkpoints, and has failed', () => {
     const run = copy('crowded');
     const { status, stderr } = withFilesOf(1, 'train', '--resume', run, ...further);
     expect(stderr).toMatch(/checkpoint .*could not be written|checkpoint .*was not saved/);
     expect(stderr).not.toMatch(/^\s+at |internal error/m);
-    expect(status).toBe(0);
+    expect(stderr).toContain('longplay: the checkpoint of update 6 is not on the disk');
+    expect(stderr).toContain('longplay: results.json: EFBIG');
+    expect(status).toBe(1);
+    expect(readFileSync(join(run, 'results.json'))).toEqual(readFileSync(join(trained, 'results.json')));
     expect(listCheckpoints(join(run, 'checkpoints'))).toEqual(listCheckpoints(join(trained, 'checkpoints')));
     expect(readFileSync(join(run, 'metrics.jsonl'), 'utf8')).toMatch(/\n$/);
+  });
+
+  it('has failed where no checkpoint of a new run could be written, whatever it learnt', () => {
+    const args = [join(folder, 'small.yaml'), '--runs', folder, '--name', 'unsaved'];
+    const { status, stdout, stderr } = withFilesOf(2, 'train', ...args, '--json');
+    expect(stderr).toContain('longplay: the checkpoint of update 4 is not on the disk');
+    expect(status).toBe(1);
+    const outcome = JSON.parse(stdout.trimEnd().split('\n').at(-1)!);
+    expect(outcome.startedFrom).toBe(0);
+    expect(outcome.unwritten[0]).toMatch(/checkpoint of update 4/);
+    expect(listCheckpoints(join(folder, 'unsaved', 'checkpoints'))).toEqual([]);
   });
 
   it('does not resume in a folder that is read-only', () => {
@@ -80,35 +94,35 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
     });
     if (!root) chmodSync(run, 0o755);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/the run cannot be marked as training: EACCES/);
+    expect(stderr).toMatch(/the run cannot be locked for writing: EACCES/);
     expect(status).toBe(2);
   });
 
   it('does not resume while another process trains it, and leaves its mark alone', () => {
     const run = copy('taken');
     const mark = JSON.stringify({ format: 2, pid: process.pid, host: hostname() });
-    writeFileSync(join(run, 'training.json'), mark);
+    writeFileSync(join(run, 'lock.json'), mark);
     const { status, stderr } = longplay('train', '--resume', run, ...further);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toContain(`process ${process.pid} is training this run`);
+    expect(stderr).toContain(`process ${process.pid} is writing this run`);
     expect(status).toBe(2);
-    expect(readFileSync(join(run, 'training.json'), 'utf8')).toBe(mark);
-    expect(readdirSync(run).sort()).toEqual([...readdirSync(trained), 'training.json'].sort());
+    expect(readFileSync(join(run, 'lock.json'), 'utf8')).toBe(mark);
+    expect(readdirSync(run).sort()).toEqual([...readdirSync(trained), 'lock.json'].sort());
   });
 
   it('does not resume where something else stands in the place of its run lock', () => {
     const run = copy('folder-lock');
-    mkdirSync(join(run, 'training.json'));
+    mkdirSync(join(run, 'lock.json'));
     const { status, stderr } = longplay('train', '--resume', run, ...further);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/training.json: expected the mark of a process that trains this run: EISDIR/);
+    expect(stderr).toMatch(/lock.json: expected the lock of a process that writes this run: EISDIR/);
     expect(status).toBe(2);
   });
 
   it('goes on after a process that ended unrecorded, and reports it', () => {
     const run = copy('left');
     const gone = spawnSync(process.execPath, ['-e', '']).pid;
-    writeFileSync(join(run, 'training.json'), JSON.stringify({ format: 2, pid: gone, host: hostname() }));
+    writeFileSync(join(run, 'lock.json'), JSON.stringify({ format: 2, pid: gone, host: hostname() }));
     const { status, stderr } = longplay('train', '--resume', run, ...further);
     expect(stderr).toContain(`process ${gone} ended without a word`);
     expect(status).toBe(0);

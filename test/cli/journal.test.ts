@@ -7,6 +7,7 @@ import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import { digestsOf, Journal, readJournal } from '../../src/storage/journal.ts';
+import { TraceStore } from '../../src/storage/trace-store.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
@@ -17,7 +18,11 @@ it('train --journal: kill -9 costs no update, and each is made again with its we
 }, async () => {
   const folder = temporaryFolder('journal');
   try {
-    const config = smallConfig({ stop: { updates: 100_000 }, checkpoint: { everyUpdates: 1000 } });
+    const config = smallConfig({
+      stop: { updates: 100_000 },
+      checkpoint: { everyUpdates: 1000 },
+      trace: { maxShare: 1 },
+    });
     writeFileSync(join(folder, 'small.yaml'), stringify(config));
     const run = join(folder, 'runs', 'small');
     const args = [main, 'train', join(folder, 'small.yaml'), '--runs', join(folder, 'runs'), '--journal'];
@@ -43,6 +48,13 @@ it('train --journal: kill -9 costs no update, and each is made again with its we
     expect(resumed.stderr).toContain(`the journal holds ${entries.length} entries after update 0`);
     expect(resumed.stderr).not.toContain('other weights');
     expect(resumed.status).toBe(0);
+    const store = TraceStore.open(run);
+    const played = store.episodes.filter(({ purpose }) => purpose === 'train');
+    expect(played.length).toBeGreaterThanOrEqual(4 * 2 * last);
+    expect(new Set(played.map(({ episode }) => episode)).size).toBe(played.length);
+    const credited = store.credits.flatMap(({ groups }) => groups);
+    expect(credited.length).toBeGreaterThan(0);
+    expect(new Set(credited).size).toBe(credited.length);
     const again = digestsOf(readJournal(join(run, 'journal'), 0).entries);
     for (const [version, digest] of made) expect(again.get(version)).toBe(digest);
 

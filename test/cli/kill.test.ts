@@ -48,7 +48,7 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', { timeout:
       .filter((update) => update > kept);
     expect(after).toEqual([kept + 1, kept + 2]);
     expect(checkpoints()[0]).toBe(kept + 2);
-    expect(existsSync(join(run, 'training.json'))).toBe(false);
+    expect(existsSync(join(run, 'lock.json'))).toBe(false);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -62,7 +62,7 @@ let blocker: Server;
 
 beforeAll(async () => {
   await makePolicyRun(trained, 'textcraft', ['policy.model={hiddenSize: 16, layers: 1, heads: 2}']);
-  const writer = new TraceFiles({ dir: traces, config: {}, rotateBytes: 1e9, keepFiles: 1 });
+  const writer = new TraceFiles({ dir: traces, config: {}, rotateBytes: 1e9, keepBytes: 1e12 });
   writer.episodes([trajectoryOf()], 'train', 'toy');
   writer.close();
   blocker = createServer();

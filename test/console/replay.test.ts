@@ -64,7 +64,7 @@ it('prints a word of 300 kB on lines that fit, all of it', () => {
     // Wrapping that asks for a line's width at every character needs minutes for the wide ones.
     const word = `${'x'.repeat(100_000)}${'日'.repeat(50_000)}${'\u{1f4a5}'.repeat(25_000)}`;
     expect(Buffer.byteLength(word)).toBeGreaterThan(300_000);
-    const files = new TraceFiles({ dir: join(root, 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 9 });
+    const files = new TraceFiles({ dir: join(root, 'traces'), config: {}, rotateBytes: 1e9, keepBytes: 1e12 });
     files.episodes([trajectoryOf({ observation: word, actions: ['look'] })], 'train', 'easy');
     files.close();
     const { status, stdout, stderr } = longplay('replay', root);
@@ -94,7 +94,7 @@ async function record(dir: string): Promise<number> {
   }
   const { view: _, ...toy } = trajectoryOf({});
   const solved = { ...toy, task, turns, finalObservation: step.observation, end: 'terminated', success: true } as const;
-  const files = new TraceFiles({ dir, config: {}, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir, config: {}, rotateBytes: 1e9, keepBytes: 1e12 });
   files.episodes([solved], 'train', 'depth 1');
   files.episodes([trajectoryOf({ episode: 1, group: 1 })], 'train', 'easy');
   files.close();

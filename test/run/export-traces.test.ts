@@ -123,7 +123,7 @@ describe('a conversation with a language model', () => {
 
 describe('longplay export', () => {
   const dir = join(root, 'traces');
-  const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepBytes: 1e12 });
   files.episodes([talked(), talked('look', false, 1)], 'train', 'toy');
   files.close();
   const exported = async (format: string) => {

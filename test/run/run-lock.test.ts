@@ -1,4 +1,4 @@
-/** The mark of a process that trains a run: one at a time, stale ones recognised, an orderly end without a trace. */
+/** The lock of a process that writes a run: one at a time, stale ones recognised, an orderly end without a trace. */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const path = () => join(dir, 'training.json');
+const path = () => join(dir, 'lock.json');
 const write = (mark: object) => writeFileSync(path(), JSON.stringify({ format: 2, host: hostname(), ...mark }));
 
 it('returns no notice after an orderly end', () => {
@@ -22,6 +22,7 @@ it('returns no notice after an orderly end', () => {
   releaseRunLock(dir);
   expect(readdirSync(dir)).toEqual([]);
   expect(acquireRunLock(dir)).toBeUndefined();
+  releaseRunLock(dir);
 });
 
 it('reports a process that ended unrecorded, and takes its place', () => {
@@ -29,26 +30,50 @@ it('reports a process that ended unrecorded, and takes its place', () => {
   write({ pid });
   expect(acquireRunLock(dir)).toContain(`process ${pid} ended without a word`);
   expect(JSON.parse(readFileSync(path(), 'utf8')).pid).toBe(process.pid);
-  expect(readdirSync(dir)).toEqual(['training.json']);
+  expect(readdirSync(dir)).toEqual(['lock.json']);
 });
 
 it('reports a lock that was cut off', () => {
   writeFileSync(path(), '{"format":2,"pi');
-  expect(acquireRunLock(dir)).toContain('the process that trained here last ended without a word');
+  expect(acquireRunLock(dir)).toContain('the process that wrote here last ended without a word');
 });
 
 it('refuses a second process while the first lives, and leaves its lock', () => {
   write({ pid: process.ppid });
   const before = readFileSync(path(), 'utf8');
-  expect(() => acquireRunLock(dir)).toThrow(new RegExp(`process ${process.ppid} is training this run`));
+  expect(() => acquireRunLock(dir)).toThrow(new RegExp(`process ${process.ppid} is writing this run`));
   expect(() => acquireRunLock(dir)).toThrow(UserError);
   releaseRunLock(dir); // not ours
   expect(readFileSync(path(), 'utf8')).toBe(before);
 });
 
+it('refuses a second writer in the same process, and knows a lock under its own number that it did not take', () => {
+  write({ pid: process.pid });
+  expect(acquireRunLock(dir)).toContain(`process ${process.pid} ended without a word`);
+  expect(() => acquireRunLock(dir)).toThrow(/this process is writing this run already/);
+  releaseRunLock(dir);
+  expect(acquireRunLock(dir)).toBeUndefined();
+  releaseRunLock(dir);
+});
+
+it.skipIf(!existsSync('/proc/self/stat'))('knows a zombie, which nobody has reaped yet, for dead', async () => {
+  // Sleeps in the place of a shell whose child ends: nothing waits for the child any more.
+  const parent = spawn('bash', ['-c', 'sleep 0 & echo $!; exec sleep 60']);
+  try {
+    const pid = await new Promise<number>((resolve) => parent.stdout.once('data', (text) => resolve(Number(text))));
+    const state = () => /^State:\s*(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    while (state() !== 'Z') await new Promise((resolve) => setTimeout(resolve, 5));
+    write({ pid });
+    expect(acquireRunLock(dir)).toContain(`process ${pid} ended without a word`);
+    releaseRunLock(dir);
+  } finally {
+    parent.kill('SIGKILL');
+  }
+});
+
 it('refuses one on another machine, whose processes it cannot see', () => {
   write({ pid: 1, host: 'another' });
-  expect(() => acquireRunLock(dir)).toThrow(/process 1 on another trains this run, .* delete the file/);
+  expect(() => acquireRunLock(dir)).toThrow(/process 1 on another writes this run, .* delete the file/);
 });
 
 it.skipIf(!existsSync('/proc/self/stat'))('knows a living process under a number that was given out again', () => {

@@ -110,14 +110,14 @@ describe('checkpoints', () => {
     save(1);
     save(2);
     for (const update of [1, 2]) writeFileSync(join(dir, String(update), 'state.json'), '{}');
-    expect(() => loadNewest(dir)).toThrow(/no checkpoint is good[\s\S]*\/2 is damaged[\s\S]*\/1 is damaged/);
+    expect(() => loadNewest(dir)).toThrow(/no checkpoint is good[\s\S]*\/2 cannot be used[\s\S]*\/1 cannot be used/);
   });
 
   it('refuse a format they do not know and a folder renamed by hand', () => {
     save(1);
     save(2);
     nodeDisk.rename(join(dir, '2'), join(dir, '8'));
-    expect(expectLoads(1)[0]).toMatch(/\/8 is damaged.*belongs to update 2/);
+    expect(expectLoads(1)[0]).toMatch(/\/8 cannot be used.*belongs to update 2/);
   });
 
   it('refuse state that JSON would distort, and name the key', () => {

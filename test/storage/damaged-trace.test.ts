@@ -25,7 +25,7 @@ beforeEach(() => {
   rmSync(path, { force: true });
   rmSync(indexPath(path), { force: true });
   rmSync(out, { force: true });
-  const files = new TraceFiles({ dir, config: { env: { id: 'toy', options: {} } }, rotateBytes: 1e9, keepFiles: 9 });
+  const files = new TraceFiles({ dir, config: { env: { id: 'toy', options: {} } }, rotateBytes: 1e9, keepBytes: 1e12 });
   const actions = ['look', 'go', 'look'];
   files.episodes([trajectoryOf({ actions }), trajectoryOf({ episode: 1, kind: 'tokens', actions })], 'train', 'easy');
   files.credit(4, [{ group: 0, advantages: [Float32Array.of(1, 2, 3), Float32Array.of(4, 5, 6)] }]);

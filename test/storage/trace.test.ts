@@ -23,7 +23,7 @@ import { writeParquet } from '../../src/storage/parquet.ts';
 import { recheck } from '../../src/storage/recheck.ts';
 import { readTrace, type TraceLine } from '../../src/storage/trace.ts';
 import { TraceBudget } from '../../src/storage/trace-budget.ts';
-import { TraceFiles } from '../../src/storage/trace-files.ts';
+import { TraceFiles, type TraceFilesOptions } from '../../src/storage/trace-files.ts';
 import { indexPath } from '../../src/storage/trace-index.ts';
 import { TraceStore } from '../../src/storage/trace-store.ts';
 import { trajectoryOf } from '../support/traces.ts';
@@ -36,8 +36,8 @@ beforeEach(() => {
   dir = join(root, String(folders++));
 });
 
-function files(over: { rotateBytes?: number; keepFiles?: number } = {}): TraceFiles {
-  return new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepFiles: 9, ...over });
+function files(over: Partial<TraceFilesOptions> = {}): TraceFiles {
+  return new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepBytes: 1e12, ...over });
 }
 
 const group = (g: number): Trajectory[] => [
@@ -94,20 +94,56 @@ describe('a trace', () => {
   });
 
   it('is bounded: files rotate, the oldest go, a restart never appends to a file that may be cut', () => {
-    const writer = files({ rotateBytes: 2000, keepFiles: 2 });
+    const notices: string[] = [];
+    const writer = files({ rotateBytes: 2000, keepBytes: 8000, onNotice: (line) => notices.push(line) });
     for (let g = 0; g < 20; g++) writer.episodes(group(g), 'train', undefined);
     writer.close();
     const names = () => readdirSync(dir).filter((name) => !name.includes('index'));
-    expect(names().length).toBe(2);
-    expect(readdirSync(dir).length).toBe(4);
+    const bytes = () => names().reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+    expect(bytes()).toBeGreaterThan(4000);
+    expect(bytes()).toBeLessThan(8000 + 3000);
+    expect(readdirSync(dir).length).toBe(2 * names().length);
+    expect(notices).toEqual([expect.stringMatching(/00001\.jsonl is removed, .* 8000 bytes \(trace\.keepBytes\)/)]);
     for (const name of names()) expect(statSync(join(dir, name)).size).toBeLessThan(2000 + 3000);
     const last = names().at(-1)!;
     appendFileSync(join(dir, last), '{"purpose":"train","epis');
-    const again = files({ rotateBytes: 2000, keepFiles: 2 });
+    const again = files({ rotateBytes: 2000, keepBytes: 8000 });
     again.episodes(group(99), 'train', undefined);
     again.close();
     expect(names().at(-1)).not.toBe(last);
     expect(TraceStore.open(dir).episodes.at(-1)!.episode).toBe(199);
+  });
+
+  it('of another process, or another purpose, is not removed for room, however many processes write', () => {
+    const keep = { rotateBytes: 3000, keepBytes: 9000 };
+    const first = files(keep);
+    first.episodes(group(0), 'train', undefined);
+    first.close();
+    for (let n = 0; n < 12; n++) {
+      // As `longplay eval` does, or a run that was killed and goes on.
+      const next = files({ ...keep, evaluations: n % 2 === 0 ? 'eval' : 'evaluation' });
+      for (let g = 1; g < 6; g++) next.episodes(group(g), 'h8 sampled', undefined);
+      next.close();
+    }
+    const kept = (purpose: string) => TraceStore.open(dir).episodes.filter((one) => one.purpose === purpose);
+    expect(kept('train').map(({ episode }) => episode)).toEqual([0, 1]);
+    expect(kept('h8 sampled').length).toBeGreaterThan(0);
+    const small = { rotateBytes: 1e6, keepBytes: 4e6 };
+    for (let n = 0; n < 12; n++) {
+      const next = files(small);
+      next.episodes(group(10 + n), 'train', undefined);
+      next.close();
+    }
+    expect(kept('train')).toHaveLength(2 + 2 * 12);
+  });
+
+  it('has files of each process that writes at the same time', () => {
+    const writers = [0, 1, 2].map(() => files({ evaluations: 'eval' }));
+    for (let g = 0; g < 4; g++) for (const writer of writers) writer.episodes(group(g), 'h8 sampled', undefined);
+    for (const writer of writers) writer.close();
+    const store = TraceStore.open(dir);
+    expect(store.size).toBe(3 * 4 * 2);
+    for (const { at } of store.episodes) expect(store.groupOf(at)).toHaveLength(2);
   });
 
   it('goes on in a new file after a write that failed half way', () => {

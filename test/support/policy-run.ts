@@ -7,6 +7,7 @@ import { worldUrl } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { localUrl } from '../../src/runtime/module-url.ts';
 import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
+import { readIdentity } from '../../src/storage/run-identity.ts';
 import { worldPrompt } from '../../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../../src/world/open-world.ts';
 
@@ -34,7 +35,16 @@ export async function makePolicyRun(
   const versioned = { version: 7, values: params.values };
   const moments = { steps: 0, m: zeros, v: zeros };
   const learner = { trainer: { rateScale: 1 }, brokenInARow: 0 };
-  const content = checkpointContent({ identity, params: versioned, moments, learner, rollout: null, horizon: null });
+  const run = readIdentity(dir);
+  const content = checkpointContent({
+    run,
+    identity,
+    params: versioned,
+    moments,
+    learner,
+    rollout: null,
+    horizon: null,
+  });
   const saved = saveCheckpoint(join(dir, 'checkpoints'), 7, content);
   if (!saved.ok) throw new Error(saved.message);
 }

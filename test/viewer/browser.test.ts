@@ -534,7 +534,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const page = await open('#/episodes/4');
     await page.getByText(/of [\d,]+ episodes/).waitFor();
     const before = sources[4]!.rows.length;
-    const traces = new TraceFiles({ dir: join(root, 'big', 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 99 });
+    const traces = new TraceFiles({ dir: join(root, 'big', 'traces'), config: {}, rotateBytes: 1e9, keepBytes: 1e12 });
     traces.episodes([trajectoryOf({ episode: 999_999, group: 999_999 })], 'train', 'new');
     traces.close();
     await page
@@ -555,7 +555,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   }
 
   function tracesOf(dir: string): TraceFiles {
-    return new TraceFiles({ dir: join(dir, 'traces'), config: {}, rotateBytes: 64e6, keepFiles: 99 });
+    return new TraceFiles({ dir: join(dir, 'traces'), config: {}, rotateBytes: 64e6, keepBytes: 1e12 });
   }
 
   /** Thirty groups of two, and the metrics of the console's scene. */

@@ -39,7 +39,7 @@ function runWith(name: string, groups: number, config = 'seed: 1\nenv: { id: toy
   const dir = join(root, name);
   mkdirSync(dir, { recursive: true });
   writeFileSync(join(dir, 'config.yaml'), config);
-  const traces = new TraceFiles({ dir: join(dir, 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 9 });
+  const traces = new TraceFiles({ dir: join(dir, 'traces'), config: {}, rotateBytes: 1e9, keepBytes: 1e12 });
   for (let g = 0; g < groups; g++) {
     traces.episodes(
       [

@@ -13,7 +13,7 @@ import { writeAll, writeWhole } from '../../storage/atomic-file.ts';
 import { writeParquet } from '../../storage/parquet.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { type StoredEpisode, TraceStore } from '../../storage/trace-store.ts';
-import { runCommand } from '../fail.ts';
+import { reportLosses, runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 
@@ -88,6 +88,7 @@ function formatOf({ format, out }: ExportFlags): Format {
 function exportCommand(path: string, flags: ExportFlags): void {
   const format = formatOf(flags);
   const store = TraceStore.open(path);
+  reportLosses(store);
   const chosen = store.episodes.filter(
     ({ purpose, success }) => (flags.purpose === undefined || purpose === flags.purpose) && (!flags.success || success),
   );

@@ -17,6 +17,7 @@ import { playAgain } from '../../run/offline/published.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../run/offline/run.ts';
 import type { OfflineStep } from '../../run/offline/step.ts';
 import { createRunFolder, discard, freeRunName, runDir } from '../../run/run-folder.ts';
+import { acquireRunLock, releaseRunLock } from '../../run/run-lock.ts';
 import { worldPrompt } from '../../text/prompts/world-prompt.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
@@ -118,6 +119,7 @@ async function learn(
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = runDir(flags.runs, name);
   createRunFolder(dir, config);
+  acquireRunLock(dir);
   const line = new ProgressLine();
   try {
     const onStep = progressOf(line, epochs);
@@ -140,6 +142,8 @@ async function learn(
     line.end();
     discard(dir);
     throw thrown;
+  } finally {
+    releaseRunLock(dir);
   }
 }
 

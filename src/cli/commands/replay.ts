@@ -17,7 +17,7 @@ import type { TraceLine } from '../../storage/trace.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
 import { type ConfiguredEnv, envOfRun, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
-import { runCommand } from '../fail.ts';
+import { reportLosses, runCommand } from '../fail.ts';
 
 interface ReplayFlags {
   readonly episode?: string;
@@ -39,6 +39,7 @@ export function replay(program: Command): void {
 
 async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const store = TraceStore.open(path);
+  reportLosses(store);
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   const envOf = (named: string): ConfiguredEnv => {

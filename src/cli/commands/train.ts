@@ -192,6 +192,8 @@ export async function trainAndReport(request: {
       if (outcome.chaos) out.line(chaosTable(outcome.chaos).join('\n'));
       out.line(`run ${request.dir} (engine ${outcome.engine}): longplay view ${request.dir}`);
     }
+    for (const what of outcome.unwritten) err.line(`longplay: ${what}`);
+    if (outcome.unwritten.length > 0) process.exitCode = 1;
     return outcome;
   } finally {
     display.close();

@@ -1,11 +1,12 @@
 /** Command `longplay view`: a page over runs, served on this machine or written as one file. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { out } from '../../console/terminal.ts';
+import { err, out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { runSources, viewRuns } from '../../run/view-runs.ts';
+import { writeWhole } from '../../storage/atomic-file.ts';
 import { reportHtml } from '../../viewer/report.ts';
-import { runCommand } from '../fail.ts';
+import { reportLosses, runCommand } from '../fail.ts';
 import { port, refuseFlags, wholeNumber } from '../flags.ts';
 import { awaitSignal } from '../interrupt.ts';
 
@@ -36,16 +37,18 @@ export function view(program: Command): void {
 
 async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<void> {
   if (flags.out !== undefined) {
-    const html = await reportHtml(runSources(paths), { episodes: flags.episodes });
+    const sources = runSources(paths);
+    reportLosses({ losses: sources.flatMap(({ losses }) => losses) });
+    const html = await reportHtml(sources, { episodes: flags.episodes });
     try {
-      writeFileSync(flags.out, html);
+      writeWhole(flags.out, (draft) => writeFileSync(draft, html));
     } catch (thrown) {
       throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
     }
     out.line(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)`);
     return;
   }
-  const server = await viewRuns(paths, flags.port);
+  const server = await viewRuns(paths, flags.port, (line) => err.line(line));
   out.line(`${server.url}  (Ctrl-C ends it)`);
   await awaitSignal();
   await server.close();

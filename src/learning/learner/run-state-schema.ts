@@ -175,6 +175,10 @@ const horizonSchema = z.looseObject({
 
 const runStateSchema = z.looseObject({
   format: z.literal(RUN_STATE_FORMAT),
+  run: z
+    .string()
+    .regex(/^[\da-f]{32}$/)
+    .optional(),
   identity: identitySchema,
   version: count,
   optimizerSteps: count,

@@ -27,6 +27,8 @@ export interface LearnerState {
 
 /** State of a run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
 export interface RunState<R, H> {
+  /** Identity of the run (src/storage/run-identity.ts); absent in a folder that has none. */
+  readonly run?: string | undefined;
   readonly identity: Identity;
   readonly params: ParamSet;
   readonly moments: Moments;
@@ -51,6 +53,7 @@ export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent 
   }
   const state = {
     format: RUN_STATE_FORMAT,
+    ...(run.run === undefined ? {} : { run: run.run }),
     identity: run.identity,
     version: run.params.version,
     optimizerSteps: run.moments.steps,

@@ -5,7 +5,8 @@
 import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { episodeReturn, type Trajectory, type Turn } from '../../core/trajectory.ts';
-import { TraceStore } from '../../storage/trace-store.ts';
+import { isEvaluation } from '../../storage/trace.ts';
+import { describeLoss, TraceStore } from '../../storage/trace-store.ts';
 import { readReply } from '../../text/prompts/formats.ts';
 import { convertChatLog, describeRecords, isChatLog, parseRecords } from './chat-logs.ts';
 
@@ -38,9 +39,6 @@ export interface DemonstratedTurn {
   readonly untrained?: true;
 }
 
-/** Purposes whose episodes may be learnt from: those of evaluations may not. */
-const LEARNT = ['train', 'rollout'];
-
 /** World whose answers are read where nothing is known of it. */
 const NO_FORMS: WorldPrompt = { role: '', forms: [], hints: [], format: 'react' };
 
@@ -63,8 +61,8 @@ export function readDemonstrations(
     return convertAgentTraj(records, path, world);
   }
   const store = TraceStore.open(path);
-  for (const file of store.unfinished) onNotice(`${file}: its last line is cut off and left out`);
-  const played = store.episodes.filter(({ purpose }) => LEARNT.includes(purpose));
+  for (const loss of store.losses) onNotice(describeLoss(loss));
+  const played = store.episodes.filter(({ purpose }) => !isEvaluation(purpose));
   const evaluated = store.size - played.length;
   if (evaluated > 0) onNotice(`${path}: ${evaluated} episodes of evaluations are left out`);
   const episodes = played.map(({ at, file }) => convertTrajectory(store.read(at), file));

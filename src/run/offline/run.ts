@@ -17,6 +17,7 @@ import { Trainer } from '../../learning/learner/trainer.ts';
 import type { Moments } from '../../learning/learner/weights.ts';
 import { setUpPolicy } from '../../policy/setup.ts';
 import { saveCheckpoint } from '../../storage/checkpoint.ts';
+import { readIdentity } from '../../storage/run-identity.ts';
 import type { Demonstration } from './demonstrations.ts';
 import { type PreferenceEpoch, pairUp, trainOnPairs } from './preference.ts';
 import type { OfflineStep } from './step.ts';
@@ -150,7 +151,8 @@ function setUp({ config, view, prompt, dir, thoughts }: OfflineRequest) {
 
 function save({ config, dir }: OfflineRequest, identity: Identity, params: ParamSet, moments: Moments): void {
   const learner = { trainer: { rateScale: 1 }, brokenInARow: 0 };
-  const content = checkpointContent({ identity, params, moments, learner, rollout: null, horizon: null });
+  const run = readIdentity(dir);
+  const content = checkpointContent({ run, identity, params, moments, learner, rollout: null, horizon: null });
   const saved = saveCheckpoint(join(dir, 'checkpoints'), params.version, content, { keep: config.checkpoint.keep });
   if (!saved.ok) throw new LongplayError('NO_PERMISSION', `${saved.code}: ${saved.message}`);
 }

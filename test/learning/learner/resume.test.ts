@@ -2,15 +2,26 @@
  * Stopping a serial run at any update and resuming it gives the run that was never stopped: the same horizons, the
  * same data in the same order, the same checkpoint to the last byte.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SchedulerState } from '../../../actors/scheduler/protocol.ts';
 import { isInformative } from '../../../src/algo/dynamic-sampling.ts';
 import type { MetricsRow } from '../../../src/metrics/metric-table.ts';
 import { loadNewest } from '../../../src/storage/checkpoint.ts';
-import { readTrace } from '../../../src/storage/trace.ts';
+import { readTrace, traceHeader, traceLine } from '../../../src/storage/trace.ts';
+import { TraceStore } from '../../../src/storage/trace-store.ts';
 import { inFolder, type ToyConfig, toyConfig, withToyRun } from '../../support/toy-run.ts';
+import { trajectoryOf } from '../../support/traces.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
 const UPDATES = 8;
@@ -97,6 +108,17 @@ function groupsIn(dir: string): string[] {
   return [...groups.values()].map((lines) => lines.join('\n'));
 }
 
+/** Episodes that a run's traces hold, with their advantages, in the order of their numbers. */
+function tracedIn(dir: string): string[] {
+  const store = TraceStore.open(dir);
+  const episodes = store.episodes.map(({ at }) => store.read(at));
+  const timeless = episodes.map(({ turns, ...rest }) => ({
+    ...rest,
+    turns: turns.map(({ actMs: _, envMs: __, stages: ___, ...turn }) => turn),
+  }));
+  return timeless.map((one) => JSON.stringify(one)).sort();
+}
+
 function filesOf(dir: string): Record<string, string> {
   return Object.fromEntries(readdirSync(dir).map((name) => [name, readFileSync(join(dir, name), 'latin1')]));
 }
@@ -159,6 +181,36 @@ describe('resume', () => {
       });
     }, 60_000);
   }
+
+  it('leaves in the traces what a run that was never stopped has there: each episode once, with its advantages', async () => {
+    const name = 'maxLag 2, evaluating, with a critic, a reference and two minibatches';
+    await inFolder(async (root) => {
+      const whole = join(root, 'whole');
+      await train(cases[name]!, whole, false);
+      const expected = tracedIn(whole);
+      expect(expected.filter((line) => line.includes('"train"')).length).toBeGreaterThan(2 * UPDATES * 3);
+      expect(expected.filter((line) => line.includes('held out'))).not.toHaveLength(0);
+      for (let update = 1; update < UPDATES; update += long ? 1 : 2) {
+        const dir = join(root, `from-${update}`);
+        cpSync(whole, dir, { recursive: true });
+        const { checkpoints, traces } = { checkpoints: join(dir, 'checkpoints'), traces: join(dir, 'traces') };
+        for (const later of readdirSync(checkpoints)) {
+          if (Number(later) > update) rmSync(join(checkpoints, later), { recursive: true });
+        }
+        appendFileSync(join(traces, '00001.jsonl'), '{"purpose":"train","epis'); // as a kill leaves it
+        writeFileSync(join(traces, 'eval-00001.jsonl'), traceHeader({}) + traceLine(trajectoryOf(), 'h4 sampled', ''));
+        const rows = Array.from({ length: UPDATES }, (_, i) => `{"format":1,"update":${i + 1}}\n`);
+        writeFileSync(join(dir, 'evaluations.jsonl'), rows.join(''));
+        await train(cases[name]!, dir, true);
+        expect(readFileSync(join(dir, 'evaluations.jsonl'), 'utf8')).toBe(rows.slice(0, update).join(''));
+        const evaluated = join(traces, 'eval-00001.jsonl');
+        expect(readTrace(evaluated).episodes).toHaveLength(1); // of `longplay eval`, which is another's
+        rmSync(evaluated);
+        expect(tracedIn(dir), `from ${update}`).toEqual(expected);
+        expect(TraceStore.open(dir).losses).toEqual([]);
+      }
+    });
+  }, 60_000);
 
   it('a checkpoint under way holds episodes in flight and finished groups that no update consumed', async () => {
     await inFolder(async (dir) => {

@@ -120,7 +120,7 @@ describe('an answer that could not be read', () => {
       })),
     };
     const dir = join(folder, 'traces');
-    const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepFiles: 9 });
+    const files = new TraceFiles({ dir, config: { env: { id: 'toy' } }, rotateBytes: 1e9, keepBytes: 1e12 });
     files.episodes([line], 'train', 'toy');
     files.close();
     const notices: string[] = [];
