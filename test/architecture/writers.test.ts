@@ -35,6 +35,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'a file that its user names': [
     'src/storage/order-file.ts',
+    'src/cli/commands/compare.ts',
     'src/cli/commands/export.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-env.ts',

@@ -79,6 +79,7 @@ const READERS: Readonly<Record<string, (dir: string) => Promise<{ readonly code:
     }
   },
   eval: (dir) => run('eval', dir, '--tasks', ids, '--episodes', '1', '--json'),
+  compare: (dir) => run('compare', dir, otherRun()),
   'export, AgentTraj': (dir) => run('export', dir, '--out', fresh('episodes.json')),
   'export, ChatML': (dir) => run('export', dir, '--out', fresh('episodes.jsonl')),
   'export, pairs': (dir) => run('export', dir, '--format', 'dpo', '--out', fresh('pairs.jsonl')),
@@ -101,6 +102,15 @@ const READERS: Readonly<Record<string, (dir: string) => Promise<{ readonly code:
     run('train', yaml, '--set', `policy.init=${dir}`, '--set', 'stop={updates: 1}', '--runs', fresh('runs'), '--json'),
   'cluster status': () => run('cluster', 'status', 'nats://127.0.0.1:9'),
 };
+
+/** A run of another configuration, beside the one that is read. */
+function otherRun(): string {
+  const dir = fresh('other');
+  cpSync(trained, dir, { recursive: true });
+  const config = join(dir, 'config.yaml');
+  writeFileSync(config, readFileSync(config, 'utf8').replace(/learningRate: .*/, 'learningRate: 0.00123'));
+  return dir;
+}
 
 /** Commands that are given no run. */
 const WITHOUT_RUN = ['play', 'envs', 'check-env', 'new-env', 'index', 'worker', 'serve-env', 'serve-retriever'];
