@@ -122,6 +122,13 @@ describe('groupAdvantage', () => {
 
   it('a group of one, or of equal scores, is exactly zero', () => {
     expect(groupAdvantage([3], { std: true })).toEqual(f64(0));
+    // Almost equal scores: 1e-6 beside the deviation keeps them from being blown up to ±1/√2.
+    expectClose(
+      groupAdvantage([0, 1e-5], { std: true }),
+      [-5e-6 / (1e-5 * Math.SQRT1_2 + 1e-6), 5e-6 / (1e-5 * Math.SQRT1_2 + 1e-6)],
+      6,
+    );
+    expect(groupAdvantage([Number.NaN], { std: false })[0]).toBeNaN();
     for (const std of [true, false]) expect(groupAdvantage([0.1, 0.1, 0.1], { std })).toEqual(f64(0, 0, 0));
   });
 
