@@ -9,6 +9,7 @@ const root = join(import.meta.dirname, '../..');
 const PAGES: Readonly<Record<string, number>> = {
   'README.md': 130,
   'ARCHITECTURE.md': 160,
+  'SECURITY.md': 80,
   'WORLDS.md': 130,
   'RERUN.md': 90,
   'src/runtime/README.md': 130,
