@@ -270,6 +270,17 @@ function cellsOf(world: StudiedWorld): Cell[] {
   return cells;
 }
 
+/** Minutes that each arm's rows took, from the least to the most. */
+function minutesOf({ arms }: StudiedWorld, rows: readonly CellRow[]): string {
+  const parts = arms.flatMap(({ name }) => {
+    const minutes = rows.filter(({ arm }) => arm === name).map((row) => row.minutes);
+    if (minutes.length === 0) return [];
+    const [least, most] = [Math.min(...minutes), Math.max(...minutes)].map((one) => one.toFixed(1));
+    return [`${name} ${least} to ${most}`];
+  });
+  return parts.join('; ');
+}
+
 async function report(world: StudiedWorld, all: readonly CellRow[]): Promise<void> {
   const wanted = new Set(cellsOf(world).map(rowKey));
   const rows = all.filter((row) => wanted.has(rowKey(row)));
@@ -291,6 +302,7 @@ async function report(world: StudiedWorld, all: readonly CellRow[]): Promise<voi
     ...world.conditions.slice(1),
     `Each task has ${world.episodes} sampled episodes at temperature 1 and one greedy. Means are over seeds. Their 95 % intervals take seeds and tasks both as draws. *Unseen* leaves out tasks that training has met in part: a goal that is crafted on the way to a train goal, or a level that opens with the words of a train level.`,
     `**Bars** (means over seeds). ${world.bars}`,
+    `**Minutes by the clock** of the rows; an arm is named by what idle cores take: ${minutesOf(world, rows)}.`,
     `**Comparable with the paper?** ${world.comparable}`,
     `What was tried: [LOG.md](../LOG.md#${world.id}).`,
     ...sections,
