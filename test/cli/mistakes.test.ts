@@ -258,7 +258,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['absent', () => ['replay', traces, '--episode', '999'], /has no episode 999; it holds 1/],
   ['misspelt', () => ['replay', traces, '--chek'], /unknown option '--chek'.*--check/],
 
-  ['absent', () => ['compare', trained, '/nowhere'], /\/nowhere is no run/],
+  ['absent', () => ['compare', '/nowhere', trained], /\/nowhere is no run/],
   ['contradiction', () => ['compare', trained, trained], /has no results to compare/],
   ['misspelt', () => ['compare', trained, '--plott', 'x.svg'], /unknown option '--plott'.*--plot/],
   ['absent', () => ['view', '/nowhere'], /\/nowhere/],
