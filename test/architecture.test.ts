@@ -122,6 +122,37 @@ describe('the architecture', () => {
     );
     expect(making).toEqual([]);
   });
+  it('opens and reads files in src/core/bounded-file.ts alone', () => {
+    const reads =
+      /\b(readFileSync|readFile|createReadStream|openAsBlob|cpSync|copyFileSync)\(|\bopenSync\((?![^;]*'(w|wx|w\+|ax)')|fs\/promises'/;
+    const planted = [
+      "readFileSync(path, 'utf8')",
+      'await readFile(path)',
+      'createReadStream(file)',
+      "openSync(path, 'r')",
+      "openSync(join(a, b), 'a')",
+      'openSync(path)',
+    ];
+    for (const line of planted) expect(reads.test(line), line).toBe(true);
+    expect(reads.test("openSync(draft, 'w')")).toBe(false);
+    const exceptions: Readonly<Record<string, string>> = {
+      'src/core/bounded-file.ts': 'it is the reader',
+      'src/storage/atomic-file.ts': 'opens a folder, to sync it',
+      'src/storage/journal.ts': 'appends to a file that it has just named',
+      'src/retrieval/build-index.ts': 'opens a folder, to sync it, and its own rows',
+      'src/policy/pretrained/merge.ts': 'copies what it has found to be a file',
+      'src/metrics/sinks/tensorboard.ts': 'appends to a file that it names by process and time',
+      'actors/env/host-child.ts': "the system's /proc",
+      'actors/env/process-tree.ts': "the system's /proc",
+      'actors/env/processor-wait.ts': "the system's /proc",
+      'envs/webarena/screenshots.ts': 'writes and renames only',
+    };
+    const reading = files.filter(
+      (file) => !file.includes('/data/') && reads.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(reading.filter((file) => !(file in exceptions))).toEqual([]);
+    expect(Object.keys(exceptions).filter((file) => !reading.includes(file))).toEqual([]); // no exception that is none
+  });
   it('renders and tokenises episodes in src/text/reading alone', () => {
     const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
     expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);

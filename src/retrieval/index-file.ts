@@ -1,6 +1,7 @@
 /** Index files, read whole, checked by digest, into shared memory, so that threads stand over one copy. */
 import { createHash } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
+import { openFile } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { Bm25Index } from './bm25-index.ts';
 import { readLines } from './corpus.ts';
@@ -23,9 +24,9 @@ const BLOCK = 1 << 24;
 export function readIndex(file: string): SharedIndex {
   let fd: number;
   try {
-    fd = openSync(file, 'r');
+    fd = openFile(file);
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `cannot read the index ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_ARGUMENT', `cannot read the index ${messageOf(thrown)}`, { cause: thrown });
   }
   try {
     const { size } = fstatSync(fd);
@@ -60,9 +61,9 @@ export function indexOver({ header, bytes }: SharedIndex): Bm25Index {
 export function readIndexHeader(file: string): IndexHeader {
   let fd: number;
   try {
-    fd = openSync(file, 'r');
+    fd = openFile(file);
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `cannot read the index ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_ARGUMENT', `cannot read the index ${messageOf(thrown)}`, { cause: thrown });
   }
   try {
     return readHeader(fd, fstatSync(fd).size, file);

@@ -2,9 +2,10 @@
  * Lock file in a run's folder for as long as a process trains there: a second one is refused. A native library that
  * aborts, or a kill, takes the process along before it can report anything: the file that it leaves shows it to the next start.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { isMissingFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { quietly } from '../storage/atomic-file.ts';
 
@@ -80,10 +81,10 @@ function create(path: string, mark: Mark): boolean {
 /** Content of a mark that is there. @throws {UserError} NO_PERMISSION where it cannot be read, or is no file */
 function readMark(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readText(path);
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // just ended
-    const message = `${path}: expected the mark of a process that trains this run: ${messageOf(thrown)}; move it away`;
+    if (isMissingFile(thrown)) return undefined; // just ended
+    const message = `expected the mark of a process that trains this run: ${messageOf(thrown)}; move it away`;
     throw new UserError('NO_PERMISSION', message);
   }
 }
@@ -136,7 +137,7 @@ function startOf(pid: number): string | undefined {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readText(path);
   } catch {
     return undefined;
   }

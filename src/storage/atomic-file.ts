@@ -11,7 +11,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -19,6 +18,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { MAX_BINARY_BYTES, readBounded } from '../core/bounded-file.ts';
 
 /** Disk operations that durable files need; replaced by tests and by planned faults. */
 export interface Disk {
@@ -64,7 +64,7 @@ export const nodeDisk: Disk = {
       throw error;
     }
   },
-  read: (path) => readFileSync(path),
+  read: (path) => readBounded(path, MAX_BINARY_BYTES),
   write(path, content) {
     const file = openSync(path, 'w');
     try {

@@ -4,6 +4,7 @@
  * killed process leaves one.
  */
 import { rmSync, statSync, truncateSync } from 'node:fs';
+import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
@@ -123,7 +124,7 @@ export function readHeader(line: string, path: string): TraceHeader {
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${JSON.stringify(line.slice(0, 60))}`,
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${describeValue(line, 60)}`,
     );
   }
   return header;

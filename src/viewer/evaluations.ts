@@ -2,9 +2,10 @@
  * Evaluations of a run as its folder keeps them: `evaluations.jsonl`, made while it trained, and `results.json`, made at its
  * end. Damaged lines are left out.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readText } from '../core/bounded-file.ts';
 import type { EvaluationRow } from './api.ts';
 
 /** Largest file that is read; evaluations are some kilobytes each. */
@@ -65,7 +66,7 @@ export class EvaluationFiles {
     const stamp = `${size} ${mtimeMs}`;
     const known = this.#seen.get(name);
     if (known?.stamp === stamp) return known.rows;
-    const rows = size > MAX_BYTES ? [] : read(readFileSync(path, 'utf8'));
+    const rows = size > MAX_BYTES ? [] : read(readText(path, MAX_BYTES));
     this.#seen.set(name, { stamp, rows });
     return rows;
   }

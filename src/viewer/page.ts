@@ -3,8 +3,8 @@
  * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace contains.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { readText } from '../core/bounded-file.ts';
 import { UserError } from '../core/errors.ts';
 import { workerUrl } from '../runtime/module-url.ts';
 import type { ReportData } from './api.ts';
@@ -78,7 +78,7 @@ export function escapeJson(value: unknown): string {
 
 function script(): string {
   const require = createRequire(import.meta.url);
-  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.iife.min.js'), 'utf8');
+  const uplot = readText(require.resolve('uplot/dist/uPlot.iife.min.js'));
   const own = MODULES.map((name) => moduleText(new URL(`./${name}.js`, import.meta.url))).join('\n');
   return `${uplot}\n(() => {\n'use strict';\n${own}\n})();\n`.replace(/<\/(script)/gi, '<\\/$1');
 }
@@ -87,7 +87,7 @@ function script(): string {
 function moduleText(url: URL): string {
   let text: string;
   try {
-    text = readFileSync(workerUrl(url), 'utf8');
+    text = readText(workerUrl(url));
   } catch {
     throw new UserError(
       'BAD_ARGUMENT',
@@ -103,7 +103,7 @@ function moduleText(url: URL): string {
 
 function style(): string {
   const require = createRequire(import.meta.url);
-  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.min.css'), 'utf8');
+  const uplot = readText(require.resolve('uplot/dist/uPlot.min.css'));
   return `${uplot}\n${STYLE}`;
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readText } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
@@ -219,7 +219,7 @@ function readConfig(path: string): { text: string; value: Record<string, unknown
   if (!existsSync(path)) return { text: '', value: {} };
   let text = '';
   try {
-    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    text = readText(path);
     const value: unknown = parse(text, { logLevel: 'error' });
     return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
   } catch {

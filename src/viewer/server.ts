@@ -1,6 +1,6 @@
 /** Server of the viewer: the page and its data, on the loopback address alone. */
-import { readFile } from 'node:fs/promises';
 import { Hono } from 'hono';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { HttpApp, HttpEnv } from '../http/app.ts';
 import { listen } from '../http/server.ts';
@@ -48,7 +48,7 @@ export function viewerApp(sources: readonly RunSource[]): HttpApp {
   );
   app.get('/api/runs/:run/episodes/:at/screenshots/:state', async (c) => {
     const { run, at, state } = c.req.param();
-    const jpeg = await readFile(await sourceOf(run).screenshot(Number(at), Number(state)));
+    const jpeg = readBounded(await sourceOf(run).screenshot(Number(at), Number(state)), MAX_SETTINGS_BYTES);
     return c.body(new Uint8Array(jpeg), 200, { 'content-type': 'image/jpeg' });
   });
   app.get('/api/runs/:run/episodes/:at/group', async (c) =>

@@ -2,7 +2,7 @@
  * Demonstrations: recorded episodes to learn from, AgentTraj-style JSON, and our own traces. Pure but for the files
  * that are read.
  */
-import { MAX_DATA_BYTES, readBounded } from '../../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readJsonFile } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../../core/trajectory.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
@@ -55,9 +55,9 @@ export function readDemonstrations(path: string, onNotice: (message: string) => 
 
 function parseFile(path: string): unknown {
   try {
-    return JSON.parse(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
+    return readJsonFile(path, MAX_DATA_BYTES);
   } catch (thrown) {
-    throw new UserError('BAD_TRACE', `cannot read ${path}: ${messageOf(thrown)}`);
+    throw new UserError('BAD_TRACE', `cannot read ${messageOf(thrown)}`);
   }
 }
 
