@@ -84,11 +84,10 @@ export class BpeTokenizer {
     return this.#call(() => this.#trusted.decode(list, { skip_special_tokens: !special }).toWellFormed());
   }
 
-  /** Runs the tokenizer. @throws {UserError} BAD_CHECKPOINT where a pattern of it does not end */
+  /** Runs the tokenizer. @throws {UserError} BAD_CHECKPOINT where its parts cannot be run, or a pattern does not end */
   #call<T>(work: () => T): T {
-    if (!this.#isGuarded) return work();
     try {
-      return callWithin(PATTERN_MS, work);
+      return this.#isGuarded ? callWithin(PATTERN_MS, work) : work();
     } catch (thrown) {
       throw new UserError(
         'BAD_CHECKPOINT',
