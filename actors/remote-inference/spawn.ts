@@ -11,6 +11,6 @@ export function spawnRemoteInference(system: ActorSystem, init: RemoteInferenceI
   return system.spawnModule<InferenceCommand, RemoteInferenceInit>(
     'inference',
     { url: new URL('./remote-inference-actor.js', import.meta.url), init, placement: 'local' },
-    { killable: false, startMs: 120_000, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
+    { killable: false, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
   );
 }

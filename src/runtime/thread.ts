@@ -11,6 +11,7 @@ import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
 import { workerUrl } from './module-url.ts';
+import { addNativeThread } from './native-threads.ts';
 import type { SystemPort } from './port.ts';
 import type { Router } from './router.ts';
 import { type Frame, type Link, Outbox } from './wire.ts';
@@ -98,6 +99,7 @@ class ThreadExecutor implements Executor, Link {
         this.#onExit(code);
       });
     });
+    if (cell.options.killable === false) addNativeThread(this.#exited);
     router.addLink(cell.path, this);
   }
 
@@ -143,7 +145,6 @@ class ThreadExecutor implements Executor, Link {
     this.#stopping = true;
     if (this.#cell.options.killable === false) {
       this.#outbox.post(['stop', { kind: 'killed' }]);
-      this.#worker.unref();
       return this.#exited;
     }
     void this.#worker.terminate();
