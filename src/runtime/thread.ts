@@ -199,8 +199,11 @@ class ThreadExecutor implements Executor, Link {
 
   #onExit(code: number): void {
     this.#router.removeLink(this.#cell.path, this);
-    const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${this.#cell.path} exited with ${code}`);
-    this.#started?.reject(error);
+    const { path } = this.#cell;
+    const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${path} exited with ${code}`);
+    this.#started?.reject(
+      this.#stopping ? new LongplayError('ACTOR_STOPPED', `${path} was stopped while it started`) : error,
+    );
     if (this.#end) {
       // Everything before the end was acknowledged, so what is left had not been begun.
       this.#cell.handleEnded(this, this.#end, this.listUnhandled());

@@ -6,6 +6,7 @@
 import { rmSync, statSync, truncateSync } from 'node:fs';
 import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
 import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
@@ -190,7 +191,7 @@ export function mendTrace(path: string): void {
 
 function parse(line: string): unknown {
   try {
-    return JSON.parse(line);
+    return parseJson(line);
   } catch {
     return undefined;
   }

@@ -144,7 +144,7 @@ function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {
 
 /** Action as the world takes it. */
 function actionOf(text: string, { foreign }: WorldPrompt): Parsed {
-  const action = (foreign ? text.replace(foreign, '') : text).trim();
+  const action = (foreign ? text.replace(foreign, '') : text).trim().toWellFormed();
   return action === '' ? { error: 'The action is empty.' } : { action };
 }
 
@@ -153,7 +153,7 @@ export function actionOfCall(world: WorldPrompt, name: string, args: string): Pa
   const values = args.trim() === '' ? {} : jsonObject(args);
   return values
     ? formatCall(world, name, values)
-    : { error: `The arguments of ${name.slice(0, 40)} are not a JSON object.` };
+    : { error: `The arguments of ${name.slice(0, 40).toWellFormed()} are not a JSON object.` };
 }
 
 function formatCall(world: WorldPrompt, name: string, values: Record<string, unknown>): Parsed {
@@ -169,14 +169,14 @@ function formatCall(world: WorldPrompt, name: string, values: Record<string, unk
     args[parameter] = String(value);
   }
   const extra = Object.keys(values).find((key) => !names.includes(key));
-  if (extra !== undefined) return { error: `${name} has no parameter "${extra.slice(0, 40)}".` };
+  if (extra !== undefined) return { error: `${name} has no parameter "${extra.slice(0, 40).toWellFormed()}".` };
   const call: Call = { form, args };
   return actionOf(fill(call.form, call.args), world);
 }
 
 function unknownFunction(world: WorldPrompt, name: string): Parsed {
   const names = formsOf(world).map((form) => form.name);
-  return { error: `There is no function "${name.slice(0, 40)}"; there are ${names.join(', ')}.` };
+  return { error: `There is no function "${name.slice(0, 40).toWellFormed()}"; there are ${names.join(', ')}.` };
 }
 
 /** JSON object in a text: the whole text, a fenced part, or what lies between its first and last brace. */
