@@ -76,6 +76,11 @@ export class TraceStore {
     return this.#episodes.length;
   }
 
+  /** Bytes of traces that have been taken in. */
+  get bytes(): number {
+    return [...this.#files.values()].reduce((sum, { traceBytes }) => sum + traceBytes, 0);
+  }
+
   get episodes(): readonly StoredEpisode[] {
     return this.#episodes;
   }

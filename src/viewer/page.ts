@@ -31,12 +31,20 @@ const MODULES = [
 ];
 
 let assets: { readonly script: string; readonly style: string } | undefined;
+/** Page without data: always the same, and asked for by everybody. */
+let served: string | undefined;
 
 /**
  * HTML of the page.
  * @param data makes the page a report: it then needs no server
  */
 export function pageHtml(data?: ReportData): string {
+  if (data) return htmlOf(data);
+  served ??= htmlOf(undefined);
+  return served;
+}
+
+function htmlOf(data: ReportData | undefined): string {
   assets ??= { script: script(), style: style() };
   const { script: code, style: css } = assets;
   const policy = [

@@ -77,6 +77,11 @@ export class RunSource {
     this.#readMetrics(join(this.#path, 'metrics.jsonl'));
   }
 
+  /** Stamp of what has been read of the run: equal while nothing was added. */
+  get stamp(): string {
+    return `${this.#store.bytes} ${this.#rows.length} ${this.#metricsBytes}`;
+  }
+
   get info(): RunInfo {
     const config = this.#configValue();
     const { seed, ...rest } = config;
