@@ -153,6 +153,29 @@ describe('the architecture', () => {
     expect(reading.filter((file) => !(file in exceptions))).toEqual([]);
     expect(Object.keys(exceptions).filter((file) => !reading.includes(file))).toEqual([]); // no exception that is none
   });
+  it("reads others' JSON by parseJson, and shows others' values by describeValue, which bound them", () => {
+    const parses = /\bJSON\.parse\((?!JSON\.stringify)/;
+    const shows = /[a-z:(] \$\{[^}`]*\bJSON\.stringify\(/;
+    expect(parses.test('JSON.parse(text)') && shows.test('`got $' + '{JSON.stringify(value)}`')).toBe(true);
+    expect(parses.test('JSON.parse(JSON.stringify(a))') || shows.test('`$' + '{JSON.stringify(row)}`')).toBe(false);
+    const exceptions: Readonly<Record<string, string>> = {
+      'src/core/json-text.ts': 'it is parseJson',
+      'src/policy/remote/answer-stream.ts': 'a character may be spread over two chunks; the answer is read whole',
+      'src/viewer/client/source.ts': 'runs in a browser, on data of our own',
+      'src/storage/journal.ts': 'values whose digests have been checked',
+      'src/run/run-lock.ts': 'takes three plain values of a mark',
+      'src/serve/policy-server.ts': 'events of a stream',
+      'src/run/check-model.ts': 'the answer of 64 tokens',
+      'actors/scheduler/ledger.ts': 'counts of our own',
+    };
+    const ours = [...sources('src'), ...sources('actors')];
+    const found = ours.filter((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      return parses.test(text) || shows.test(text);
+    });
+    expect(found.filter((file) => !(file in exceptions))).toEqual([]);
+    expect(Object.keys(exceptions).filter((file) => !found.includes(file))).toEqual([]);
+  });
   it('renders and tokenises episodes in src/text/reading alone', () => {
     const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
     expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);

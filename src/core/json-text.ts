@@ -6,19 +6,40 @@
 /** Escapes of a JSON text, one after another: a whole pair, a lone half, anything else. */
 const ESCAPES = /\\(?:(u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2})|(u[dD][89a-fA-F][\da-fA-F]{2})|.)/gs;
 
+/** Levels of nesting that are read; Python's reader ends at a thousand. */
+const MAX_NESTING = 500;
+
 /**
  * Parses JSON; lone surrogates, raw or escaped, become U+FFFD. A byte-order mark at its beginning is passed over.
- * @throws {SyntaxError} for what is no JSON
+ * `JSON.parse` reads any depth, at which whatever walks the value (`JSON.stringify`, a schema) runs out of stack.
+ * @throws {SyntaxError} for what is no JSON, or nested more than 500 levels deep
  */
 export function parseJson(text: string): unknown {
   const whole = (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text).toWellFormed();
+  if (isDeep(whole)) throw new SyntaxError(`values nested more than ${MAX_NESTING} levels deep`);
   if (!/\\u[dD][89a-fA-F]/.test(whole)) return JSON.parse(whole);
   return JSON.parse(whole.replace(ESCAPES, (all, _pair, half) => (half === undefined ? all : '\\ufffd')));
 }
 
-/** Makes texts well-formed; the list itself where they are already. */
-export function makeWellFormed(texts: readonly string[]): readonly string[] {
-  return texts.every((text) => text.isWellFormed()) ? texts : texts.map((text) => text.toWellFormed());
+/** True for a text whose values are nested too deep; brackets within strings do not count. */
+function isDeep(text: string): boolean {
+  if (text.length < 2 * MAX_NESTING) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case 0x22: // "
+        at = endOfString(text, at);
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        if (++depth > MAX_NESTING) return true;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth--;
+    }
+  }
+  return false;
 }
 
 /**

@@ -6,6 +6,7 @@
 import { closeSync, existsSync, fstatSync, ftruncateSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { openFile } from '../core/bounded-file.ts';
+import { parseJson } from '../core/json-text.ts';
 import { wholeLines } from '../storage/lines.ts';
 import type { MetricsRow } from './metric-table.ts';
 
@@ -59,7 +60,7 @@ export function cutMetrics(dir: string, version: number): void {
 /** Update of a row; undefined for a damaged one, which stays where it is: readers leave it out. */
 function updateOf(line: string): number | undefined {
   try {
-    const { update } = JSON.parse(line);
+    const { update } = parseJson(line) as { update?: unknown };
     return typeof update === 'number' ? update : undefined;
   } catch {
     return undefined;

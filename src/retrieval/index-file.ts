@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, readSync } from 'node:fs';
 import { openFile } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { Bm25Index } from './bm25-index.ts';
 import { readLines } from './corpus.ts';
 import { ARRAY_NAMES, arraysIn, INDEX_VERSION, type IndexHeader, MAGIC } from './index-layout.ts';
@@ -92,7 +93,7 @@ function readHeader(fd: number, size: number, file: string): IndexHeader {
   const length = trailer.readUInt32LE(0);
   const text = readAt(fd, Math.max(0, size - TRAILER_BYTES - length), length);
   if (!createHash('sha256').update(text).digest().equals(trailer.subarray(8, 40))) refuse(file, 'is damaged');
-  const header = JSON.parse(text.toString('utf8')) as IndexHeader;
+  const header = parseJson(text.toString('utf8')) as IndexHeader;
   if (header.version !== INDEX_VERSION)
     refuse(file, `has version ${header.version}, this longplay reads ${INDEX_VERSION}`);
   return header;

@@ -7,6 +7,7 @@ import { linkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMissingFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import type { Hit } from './retriever.ts';
 
@@ -40,7 +41,7 @@ export class RecordedResults {
       if (isMissingFile(thrown)) return undefined;
       throw thrown;
     }
-    return (JSON.parse(text) as { hits: Hit[] }).hits;
+    return (parseJson(text) as { hits: Hit[] }).hits;
   }
 
   /** Keeps an answer unless one is kept already. @returns the one that counts */

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readSync, renameSync, writeSync } from 'node:fs';
 import { MAX_BINARY_BYTES, openFile, readBounded } from '../core/bounded-file.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { PairSource, Segment } from './segment.ts';
 
 /** Rows of a segment, beside its lists. */
@@ -137,7 +138,7 @@ export class SegmentFile implements PairSource, SegmentRows {
 function readHeader(file: string): SegmentHeader {
   const bytes = readBounded(file, MAX_BINARY_BYTES);
   try {
-    const header = JSON.parse(bytes.toString('utf8', 0, HEADER_BYTES)) as SegmentHeader;
+    const header = parseJson(bytes.toString('utf8', 0, HEADER_BYTES)) as SegmentHeader;
     const digest = createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest('hex');
     if (digest === header.sha256) return header;
   } catch {

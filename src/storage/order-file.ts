@@ -6,6 +6,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { MAX_DATA_BYTES, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Begun, OrderSink } from '../runtime/message-order.ts';
 
 const ORDER_FORMAT = 2;
@@ -94,14 +95,14 @@ export function readOrder(path: string): RecordedOrder {
   let at = 1;
   try {
     const [first = '', ...rest] = readText(path, MAX_DATA_BYTES).split('\n');
-    const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
+    const header = parseJson(first) as { format?: unknown; version?: unknown; config?: unknown };
     if (header.format !== FORMAT || header.version !== ORDER_FORMAT) {
       throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);
     }
     for (const text of rest) {
       at++;
       if (text === '') continue;
-      const line = JSON.parse(text) as Line;
+      const line = parseJson(text) as Line;
       if ('actor' in line) {
         let order = orders.get(line.actor);
         if (!order) orders.set(line.actor, (order = []));

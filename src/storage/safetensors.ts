@@ -10,7 +10,7 @@
 
 import { describeValue } from '../core/describe-value.ts';
 import { LongplayError, ShapeError } from '../core/errors.ts';
-import { findDuplicateKey } from '../core/json-text.ts';
+import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 
 /** Stored tensor, row-major. */
 export interface StoredTensor {
@@ -123,7 +123,7 @@ export function parseHeader<D extends string>(
   let twice: string | undefined;
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    parsed = JSON.parse(text);
+    parsed = parseJson(text);
     twice = findDuplicateKey(text);
   } catch {
     return bad('the header is not JSON');

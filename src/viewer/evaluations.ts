@@ -6,6 +6,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readText } from '../core/bounded-file.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { EvaluationRow } from './api.ts';
 
 /** Largest file that is read; evaluations are some kilobytes each. */
@@ -92,7 +93,7 @@ function resultRows(text: string): EvaluationRow[] {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

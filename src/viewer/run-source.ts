@@ -6,6 +6,7 @@ import { readText } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Screenshot } from '../core/screenshot.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import { wholeLines } from '../storage/lines.ts';
@@ -213,7 +214,7 @@ function matchLine(line: string, needle: string): EpisodeHit['match'] | undefine
 
 function rowFrom(line: string): MetricsRow | undefined {
   try {
-    const row: unknown = JSON.parse(line);
+    const row: unknown = parseJson(line);
     return typeof row === 'object' && row !== null ? (row as MetricsRow) : undefined;
   } catch {
     return undefined;

@@ -6,6 +6,7 @@ import { MAX_DATA_BYTES, readJsonFile, readText } from '../../../src/core/bounde
 import { describeValue } from '../../../src/core/describe-value.ts';
 import { messageOf, UserError } from '../../../src/core/errors.ts';
 import { largestOf } from '../../../src/core/extremes.ts';
+import { parseJson } from '../../../src/core/json-text.ts';
 import type { TaskConfig } from '../server-episode.ts';
 import type { SiteBases, SiteId } from '../urls.ts';
 
@@ -109,7 +110,7 @@ function checkTask(file: string, text: string, folder: string): LiveTask {
   };
   let raw: LiveTask;
   try {
-    raw = JSON.parse(text) as LiveTask;
+    raw = parseJson(text) as LiveTask;
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `webarena: ${file} is no JSON: ${messageOf(thrown)}`);
   }

@@ -3,6 +3,8 @@
  * `parse(print(thought, action))` gives the action back, and any other text is read as an action or refused with a
  * reason that can be shown to the model; nothing throws.
  */
+
+import { parseJson } from '../../core/json-text.ts';
 import type { ActionForm, FormatId, WorldPrompt } from '../../core/prompt.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
@@ -186,7 +188,7 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
   for (const candidate of [text, fence, braces]) {
     if (candidate === undefined) continue;
     try {
-      const value: unknown = JSON.parse(candidate);
+      const value: unknown = parseJson(candidate);
       if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
     } catch {
       // the next candidate
