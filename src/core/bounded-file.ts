@@ -12,6 +12,7 @@ import {
   type ReadStream,
   readSync,
   type Stats,
+  statSync,
 } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { messageOf, UserError } from './errors.ts';
@@ -44,6 +45,19 @@ function pathOf(path: string | URL): string {
   return typeof path === 'string' ? path : fileURLToPath(path);
 }
 
+function createKindError(path: string | URL, stat: Stats): UserError {
+  return new UserError('BAD_ARGUMENT', `${pathOf(path)}: expected a file, found ${kindOf(stat)}`);
+}
+
+/** Facts of what is there; undefined where there are none to be had. */
+function quietStat(path: string | URL): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
 function kindOf(stat: Stats): string {
   if (stat.isDirectory()) return 'a folder';
   if (stat.isFIFO()) return 'a pipe';
@@ -61,12 +75,13 @@ export function openFile(path: string | URL, flags: keyof typeof FLAGS = 'r'): n
   try {
     fd = openSync(path, FLAGS[flags] | (constants.O_NONBLOCK ?? 0)); // a pipe would make the call wait
   } catch (thrown) {
-    throw createFileError(path, thrown);
+    const stat = quietStat(path);
+    throw stat && !stat.isFile() ? createKindError(path, stat) : createFileError(path, thrown);
   }
   const stat = fstatSync(fd);
   if (stat.isFile()) return fd;
   closeSync(fd);
-  throw new UserError('BAD_ARGUMENT', `${pathOf(path)}: expected a file, found ${kindOf(stat)}`);
+  throw createKindError(path, stat);
 }
 
 /** True where a reader here failed because there is no such file. */
