@@ -91,6 +91,7 @@ function readHeader(fd: number, size: number, file: string): IndexHeader {
   const trailer = readAt(fd, Math.max(0, size - TRAILER_BYTES), TRAILER_BYTES);
   if (trailer.length < TRAILER_BYTES || !trailer.subarray(40).equals(MAGIC)) refuse(file, 'is cut off');
   const length = trailer.readUInt32LE(0);
+  if (length > size) refuse(file, 'is damaged');
   const text = readAt(fd, Math.max(0, size - TRAILER_BYTES - length), length);
   if (!createHash('sha256').update(text).digest().equals(trailer.subarray(8, 40))) refuse(file, 'is damaged');
   const header = parseJson(text.toString('utf8')) as IndexHeader;

@@ -19,7 +19,7 @@ export interface RenderOptions {
   readonly variables?: Json;
 }
 
-/** Longest rendering, milliseconds; a conversation of twenty messages takes one. */
+/** Longest parse and longest rendering, milliseconds; a conversation of twenty messages takes one. */
 const RENDER_MS = 5000;
 
 export class ChatTemplate {
@@ -40,7 +40,7 @@ export class ChatTemplate {
     this.#source = source;
     this.#tokens = tokens;
     try {
-      this.#template = new Template(text);
+      this.#template = callWithin(RENDER_MS, () => new Template(text));
     } catch (thrown) {
       // The parser runs off the end of a template that is cut off, into a TypeError of its own.
       const why = thrown instanceof TypeError ? 'it ends in the middle of an expression or block' : messageOf(thrown);
