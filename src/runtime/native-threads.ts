@@ -32,7 +32,8 @@ export async function nativeThreadsEnded(ms: number): Promise<boolean> {
  * 128 + the signal's number then.
  */
 export function endProcess(code: number, signal: NodeJS.Signals): void {
-  if (alive.size === 0) process.exit(code);
-  process.removeAllListeners(signal); // the system's own answer to it
-  process.kill(process.pid, signal);
+  if (alive.size > 0) {
+    process.removeAllListeners(signal); // the system's own answer to it
+    process.kill(process.pid, signal);
+  } else process.exit(code);
 }
