@@ -11,6 +11,7 @@ import { Subject } from 'rxjs';
 import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { OrderPlayer } from '../src/runtime/message-order.ts';
+import { reportSlowStarts } from '../src/runtime/slow-start.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
@@ -63,6 +64,7 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
   const countReplaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = awaitFatalError(pool, system);
+    reportSlowStarts(system, options.onNotice ?? (() => {}));
     const past = learn && policy?.saved ? runPast(policy.saved, journaled?.journal.digests) : undefined;
     const recorded = recorderInit(options, env, metrics$, countReplaced, prepared.onSaved);
     await spawnRecorder(system, { ...recorded, past }, capacities.recorder);

@@ -12,6 +12,7 @@ import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/module-url.ts';
+import { reportSlowStarts } from '../src/runtime/slow-start.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
@@ -75,6 +76,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false, onNotice };
   const limits = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
+  reportSlowStarts(system, onNotice);
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));

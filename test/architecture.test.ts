@@ -122,6 +122,60 @@ describe('the architecture', () => {
     );
     expect(making).toEqual([]);
   });
+  it('opens and reads files in src/core/bounded-file.ts alone', () => {
+    const reads =
+      /\b(readFileSync|readFile|createReadStream|openAsBlob|cpSync|copyFileSync)\(|\bopenSync\((?![^;]*'(w|wx|w\+|ax)')|fs\/promises'/;
+    const planted = [
+      "readFileSync(path, 'utf8')",
+      'await readFile(path)',
+      'createReadStream(file)',
+      "openSync(path, 'r')",
+      "openSync(join(a, b), 'a')",
+      'openSync(path)',
+    ];
+    for (const line of planted) expect(reads.test(line), line).toBe(true);
+    expect(reads.test("openSync(draft, 'w')")).toBe(false);
+    const exceptions: Readonly<Record<string, string>> = {
+      'src/core/bounded-file.ts': 'it is the reader',
+      'src/storage/atomic-file.ts': 'opens a folder, to sync it',
+      'src/storage/journal.ts': 'appends to a file that it has just named',
+      'src/retrieval/build-index.ts': 'opens a folder, to sync it, and its own rows',
+      'src/policy/pretrained/merge.ts': 'copies what it has found to be a file',
+      'src/metrics/sinks/tensorboard.ts': 'appends to a file that it names by process and time',
+      'actors/env/host-child.ts': "the system's /proc",
+      'actors/env/process-tree.ts': "the system's /proc",
+      'actors/env/processor-wait.ts': "the system's /proc",
+      'envs/webarena/screenshots.ts': 'writes and renames only',
+    };
+    const reading = files.filter(
+      (file) => !file.includes('/data/') && reads.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(reading.filter((file) => !(file in exceptions))).toEqual([]);
+    expect(Object.keys(exceptions).filter((file) => !reading.includes(file))).toEqual([]); // no exception that is none
+  });
+  it("reads others' JSON by parseJson, and shows others' values by describeValue, which bound them", () => {
+    const parses = /\bJSON\.parse\((?!JSON\.stringify)/;
+    const shows = /[a-z:(] \$\{[^}`]*\bJSON\.stringify\(/;
+    expect(parses.test('JSON.parse(text)') && shows.test('`got $' + '{JSON.stringify(value)}`')).toBe(true);
+    expect(parses.test('JSON.parse(JSON.stringify(a))') || shows.test('`$' + '{JSON.stringify(row)}`')).toBe(false);
+    const exceptions: Readonly<Record<string, string>> = {
+      'src/core/json-text.ts': 'it is parseJson',
+      'src/policy/remote/answer-stream.ts': 'a character may be spread over two chunks; the answer is read whole',
+      'src/viewer/client/source.ts': 'runs in a browser, on data of our own',
+      'src/storage/journal.ts': 'values whose digests have been checked',
+      'src/run/run-lock.ts': 'takes three plain values of a mark',
+      'src/serve/policy-server.ts': 'events of a stream',
+      'src/run/check-model.ts': 'the answer of 64 tokens',
+      'actors/scheduler/ledger.ts': 'counts of our own',
+    };
+    const ours = [...sources('src'), ...sources('actors')];
+    const found = ours.filter((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      return parses.test(text) || shows.test(text);
+    });
+    expect(found.filter((file) => !(file in exceptions))).toEqual([]);
+    expect(Object.keys(exceptions).filter((file) => !found.includes(file))).toEqual([]);
+  });
   it('renders and tokenises episodes in src/text/reading alone', () => {
     const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
     expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);

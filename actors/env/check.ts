@@ -59,9 +59,9 @@ export function isBounds(value: unknown): value is StepBounds {
 export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
   if (typeof step !== 'object' || step === null)
     throw createContractError(step, `expected a time step, got ${typeof step}`);
-  const { kind, observation, reward, success, partial } = step as Readonly<Record<string, unknown>>;
-  if (typeof observation !== 'string')
-    throw createContractError(step, `observation must be a string, got ${typeof observation}`);
+  const { kind, observation: text, reward, success, partial } = step as Readonly<Record<string, unknown>>;
+  if (typeof text !== 'string') throw createContractError(step, `observation must be a string, got ${typeof text}`);
+  const observation = text.toWellFormed(); // half a surrogate pair is a text in no encoding
   if (observation.length > bounds.maxObservationChars) {
     const message = `observation has ${observation.length} characters, the env states at most ${bounds.maxObservationChars}`;
     throw new BrokenContract('oversized', message);
@@ -126,7 +126,7 @@ export function copyActions(listed: unknown): readonly string[] {
       const much = text.length > chars ? `action ${i} has ${text.length} characters` : `${total} characters in all`;
       throw new BrokenContract('oversized', `actions(): ${much}; at most ${chars} each and ${totalChars} in all`);
     }
-    copy[i] = text;
+    copy[i] = text.toWellFormed();
   }
   return copy;
 }

@@ -33,8 +33,8 @@ export default function inferenceActor(init: InferenceInit): BehaviorFactory<Int
   };
 }
 
-/** Milliseconds that the learner may take to answer: it may be in the middle of an update. */
-const WEIGHTS_MS = 100_000;
+/** Milliseconds that the learner may take to answer: it may be in the middle of an update, as long as the watchdog lets it be. */
+const WEIGHTS_MS = 300_000;
 
 /** Init of a new incarnation, with the newest weights instead of those of the run's start. */
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {

@@ -13,6 +13,7 @@ import { MIN_REQUEST_BYTES, requestBytes } from '../../src/policy/request-bytes.
 import { packRequests, unpackActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
+import { reportSlowStarts } from '../../src/runtime/slow-start.ts';
 import type { DecisionRequest, Decisions } from '../../src/serve/decisions.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
@@ -23,6 +24,8 @@ export interface ServedPolicyOptions {
   readonly maxWaitMs: number;
   /** Bytes of turns that may wait or be under way; the first one may have any size. Default 256 MiB. */
   readonly maxBytes?: number;
+  /** Called with lines for the person who waits. */
+  readonly onNotice?: ((line: string) => void) | undefined;
 }
 
 export interface ServedPolicy extends Decisions {
@@ -48,6 +51,7 @@ const READ_MS = 60_000;
 export async function servePolicyActors(options: ServedPolicyOptions): Promise<ServedPolicy> {
   const { policy, maxBatch, maxWaitMs, maxBytes = 256 * 2 ** 20 } = options;
   const system = createSystem({ mode: 'async', supervision: { intensity: 3, periodMs: 60_000 } });
+  reportSlowStarts(system, options.onNotice ?? (() => {}));
   const waiting = new Map<number, Waiting>();
   const init: InferenceInit = {
     policy: { ...policy, givenPrompts: true },
@@ -66,7 +70,6 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
       { url: new URL('./inference-actor.js', import.meta.url), init, placement: 'thread' },
       {
         killable: false,
-        startMs: 120_000,
         mailbox: { capacity: maxBytes, overflow: 'wait', weigh: (message) => bytesOf(message as InferenceCommand) },
       },
     );

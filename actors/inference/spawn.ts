@@ -12,6 +12,6 @@ export function spawnInference(system: ActorSystem, init: InferenceInit, capacit
       init,
       placement: hasEngine(init.policy) ? 'thread' : 'local',
     },
-    { killable: false, startMs: 120_000, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
+    { killable: false, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
   );
 }

@@ -9,7 +9,6 @@ export function spawnLearner(system: ActorSystem, init: LearnerInit, capacity: n
     { url: new URL('./learner-actor.js', import.meta.url), init, placement: 'thread' },
     {
       killable: false,
-      startMs: 120_000,
       shutdownMs: 60_000,
       restart: 'temporary',
       mailbox: { capacity, overflow: 'wait' },

@@ -14,7 +14,6 @@ export function spawnRemoteInference(system: ActorSystem, init: RemoteInferenceI
     {
       restart: 'temporary', // what it throws is the server's last word
       killable: false,
-      startMs: 120_000,
       control: ['loadWeights'],
       mailbox: { capacity, overflow: 'wait' },
     },

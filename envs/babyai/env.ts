@@ -10,6 +10,8 @@
  * Source       Chevalier-Boisvert et al. 2019, https://arxiv.org/abs/1810.08272; Minigrid 2.3.1; AgentGym.
  * Differs      see the README's table; `fidelity: 'original'` differs in nothing that was recorded.
  */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import {
   type Env,
   type EnvOptions,
@@ -34,7 +36,7 @@ export function fidelityOf(options: EnvOptions = {}): Fidelity {
     if (value !== undefined && value !== 'original' && value !== 'corrected') {
       throw new UserError(
         'BAD_CONFIG',
-        `babyai: fidelity must be 'original' or 'corrected', got ${JSON.stringify(value)}`,
+        `babyai: fidelity must be 'original' or 'corrected', got ${describeValue(value)}`,
       );
     }
   }

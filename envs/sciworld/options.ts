@@ -1,4 +1,6 @@
 /** Options of SciWorld, checked. */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { Rules } from './env.ts';
@@ -16,7 +18,7 @@ function bad(message: string): UserError {
 function oneOf<T extends string>(key: string, value: unknown, allowed: readonly T[]): T {
   if (allowed.includes(value as T)) return value as T;
   const names = allowed.map((name) => `"${name}"`).join(', ');
-  throw bad(`${key} must be one of ${names}, got ${JSON.stringify(value)}`);
+  throw bad(`${key} must be one of ${names}, got ${describeValue(value)}`);
 }
 
 /**
@@ -28,7 +30,7 @@ export function rulesOf(options: EnvOptions): Rules {
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw bad(`no option "${unknown}"; it has: fidelity, tasks, failure, simplifications`);
   if (!Array.isArray(simplifications)) {
-    throw bad(`simplifications must be a list, got ${JSON.stringify(simplifications)}`);
+    throw bad(`simplifications must be a list, got ${describeValue(simplifications)}`);
   }
   return {
     fidelity: oneOf('fidelity', fidelity, FIDELITIES),

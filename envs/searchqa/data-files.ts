@@ -4,12 +4,14 @@
  * AgentGym's where the file is.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { MAX_DATA_BYTES, readBounded } from '../../src/core/bounded-file.ts';
+import { MAX_DATA_BYTES, openFile, readBounded } from '../../src/core/bounded-file.ts';
+import { describeValue } from '../../src/core/describe-value.ts';
 import { messageOf, UserError } from '../../src/core/errors.ts';
+import { parseJson } from '../../src/core/json-text.ts';
 import type { DataFiles } from './options.ts';
 import { type Question, type Questions, runOf, type SetRun, tableOf } from './questions.ts';
 import { asQuestion } from './text.ts';
@@ -69,7 +71,7 @@ function jsonRows(bytes: Buffer): unknown[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.map((line, i) => {
     try {
-      return JSON.parse(line) as unknown;
+      return parseJson(line);
     } catch (thrown) {
       throw new Error(`line ${i + 1}: ${messageOf(thrown)}`);
     }
@@ -88,14 +90,14 @@ process.stdout.write(JSON.stringify(rows, (_, value) => typeof value === 'bigint
 `;
 
 function parquetRows(file: string): unknown[] {
-  readFileSync(file); // the error for a missing file names it
+  closeSync(openFile(file)); // what is no file is refused by its name
   const hyparquet = createRequire(import.meta.url).resolve('hyparquet');
   const text = execFileSync(process.execPath, ['--input-type=module', '-e', READER, hyparquet, file], {
     encoding: 'utf8',
     maxBuffer: 2 ** 30,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  return JSON.parse(text) as unknown[];
+  return parseJson(text) as unknown[];
 }
 
 function rowOf(value: unknown, where: string, fallback: string): Row {
@@ -113,8 +115,10 @@ function rowOf(value: unknown, where: string, fallback: string): Row {
 }
 
 function refuse(where: string, field: string, expected: string, got: unknown): never {
-  const shown = got === undefined ? 'nothing' : printable(JSON.stringify(got), 80);
-  throw new UserError('BAD_ARGUMENT', `${where}: the field "${field}" must be ${expected}, got ${shown}`);
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `${where}: the field "${field}" must be ${expected}, got ${printable(describeValue(got, 80), 90)}`,
+  );
 }
 
 /** Printable beginning of a foreign text, on one line and without a terminal's commands. */

@@ -1,4 +1,6 @@
 /** Options of the world, checked: `env: { id: searchqa, options: { … } }`. */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { SETS } from './questions.ts';
@@ -212,5 +214,5 @@ class Reader {
 }
 
 function refuse(name: string, expected: string, got: unknown): never {
-  throw new UserError('BAD_CONFIG', `searchqa: ${name}: expected ${expected}, got ${JSON.stringify(got) ?? 'nothing'}`);
+  throw new UserError('BAD_CONFIG', `searchqa: ${name}: expected ${expected}, got ${describeValue(got)}`);
 }

@@ -3,9 +3,10 @@
  * episodes. Corpus and questions behind them are `searchqa/world.jsonl.gz` under `$LONGPLAY_GOLDEN` (default
  * `../shared/golden`), or beside the recording.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { MAX_DATA_BYTES, readBounded } from '../../src/core/bounded-file.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { RecordedRequest, ServedAnswer, ServedWorld, ServeWorld } from '../../src/core/parity.ts';
@@ -53,7 +54,7 @@ function toyWorld(recording: string): ToyWorld {
       `the corpus of the recording is in neither ${places.join(' nor ')}; set LONGPLAY_GOLDEN`,
     );
   }
-  return JSON.parse(gunzipSync(readFileSync(file)).toString('utf8')) as ToyWorld;
+  return JSON.parse(gunzipSync(readBounded(file, MAX_DATA_BYTES)).toString('utf8')) as ToyWorld;
 }
 
 /** Score that FAISS pads with. */

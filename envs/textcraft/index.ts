@@ -1,4 +1,6 @@
 /** TextCraft as the framework loads it. */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import type { EnvOptions, Oracle } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { TextCraft, type TextCraftOptions } from './env.ts';
@@ -42,7 +44,7 @@ function checkOptions(options: EnvOptions): Partial<TextCraftOptions> {
     }
     if (choices.includes(value)) continue;
     const expected = choices.map((choice) => JSON.stringify(choice)).join(' or ');
-    throw new UserError('BAD_CONFIG', `textcraft: ${key} must be ${expected}, got ${JSON.stringify(value)}`);
+    throw new UserError('BAD_CONFIG', `textcraft: ${key} must be ${expected}, got ${describeValue(value)}`);
   }
   return options as Partial<TextCraftOptions>;
 }

@@ -1,4 +1,6 @@
 /** Texts: every sentence that the agent reads, word for word the original's, and the parser of an opening. */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import type { Amount } from './grammar.ts';
 import { nameOf, words } from './recipes.ts';
 
@@ -21,7 +23,7 @@ export function opening({ goal, commands }: Start): string {
 export function readOpening(observation: string): Start {
   const at = observation.lastIndexOf(GOAL);
   if (!observation.startsWith(HEAD) || at < HEAD.length || !observation.endsWith('.')) {
-    throw new RangeError(`textcraft: not an opening observation: ${JSON.stringify(observation.slice(0, 80))}`);
+    throw new RangeError(`textcraft: not an opening observation: ${describeValue(observation, 80)}`);
   }
   const list = observation.slice(HEAD.length, at);
   return {

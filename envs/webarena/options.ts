@@ -1,4 +1,6 @@
 /** Options of the world, checked. */
+
+import { describeValue } from '../../src/core/describe-value.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { Fidelity } from './grammar.ts';
@@ -50,18 +52,18 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
     if (allowed.includes(value!)) return value as (typeof CHOICES)[K][number];
     throw new UserError(
       'BAD_CONFIG',
-      `webarena: ${key} must be ${allowed.map((one) => `"${one}"`).join(' or ')}, got ${JSON.stringify(options[key])}`,
+      `webarena: ${key} must be ${allowed.map((one) => `"${one}"`).join(' or ')}, got ${describeValue(options[key])}`,
     );
   };
   const { configs, readOnly = false, loadMs = LOAD_MS, screenshots } = options;
   if (configs !== undefined && typeof configs !== 'string')
-    throw new UserError('BAD_CONFIG', `webarena: configs must be the path of a folder, got ${JSON.stringify(configs)}`);
+    throw new UserError('BAD_CONFIG', `webarena: configs must be the path of a folder, got ${describeValue(configs)}`);
   if (typeof readOnly !== 'boolean')
-    throw new UserError('BAD_CONFIG', `webarena: readOnly must be true or false, got ${JSON.stringify(readOnly)}`);
+    throw new UserError('BAD_CONFIG', `webarena: readOnly must be true or false, got ${describeValue(readOnly)}`);
   if (!(typeof loadMs === 'number' && loadMs >= 100 && loadMs <= 600_000)) {
     throw new UserError(
       'BAD_CONFIG',
-      `webarena: loadMs must be milliseconds in [100, 600000], got ${JSON.stringify(loadMs)}`,
+      `webarena: loadMs must be milliseconds in [100, 600000], got ${describeValue(loadMs)}`,
     );
   }
   const sites = choice('sites');
@@ -71,7 +73,7 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
   if (screenshots !== undefined && (typeof screenshots !== 'string' || screenshots === '')) {
     throw new UserError(
       'BAD_CONFIG',
-      `webarena: screenshots must be the path of a folder, got ${JSON.stringify(screenshots)}`,
+      `webarena: screenshots must be the path of a folder, got ${describeValue(screenshots)}`,
     );
   }
   if (screenshots !== undefined && sites === 'embedded' && driver === 'in-process') {

@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { describeValue } from '../../src/core/describe-value.ts';
 import { messageOf, UserError } from '../../src/core/errors.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -19,7 +20,7 @@ export function openScreenshots(folder: string): void {
   } catch (thrown) {
     throw new UserError(
       'BAD_CONFIG',
-      `webarena: screenshots must be a folder that can be written, got ${JSON.stringify(folder)}: ${messageOf(thrown)}`,
+      `webarena: screenshots must be a folder that can be written, got ${describeValue(folder)}: ${messageOf(thrown)}`,
     );
   }
 }

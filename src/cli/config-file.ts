@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { resolvePolicyPaths } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locateEnv } from '../world/env-id.ts';
 
@@ -15,10 +15,10 @@ import { locateEnv } from '../world/env-id.ts';
 export function readConfigFile(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    text = readText(path);
   } catch (thrown) {
     const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
+    throw new UserError('BAD_CONFIG', `cannot read ${messageOf(thrown)}${setting}`);
   }
   const config = loadRunConfig(text, path, overrides);
   return locatePaths(config, path);

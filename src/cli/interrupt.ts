@@ -1,5 +1,7 @@
 /** Interrupts, by Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. */
 
+import { endProcess } from '../runtime/native-threads.ts';
+
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 const DRAIN_SECONDS = 60;
 /**
@@ -29,7 +31,7 @@ export function onInterrupt(notify: (line: string) => void, how = 'ending the ru
     notify(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
       notify(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
-      process.exit(1);
+      endProcess(1, 'SIGKILL');
     }, DRAIN_SECONDS * 1000);
     deadline.unref();
     controller.abort();
@@ -58,7 +60,7 @@ export function onFirstSignal(listener: (signal: NodeJS.Signals) => void): () =>
   const onSignal = (signal: NodeJS.Signals) => {
     const now = performance.now();
     if (now - countedAt < SAME_MS) return;
-    if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+    if (!expected) return endProcess(128 + (signal === 'SIGINT' ? 2 : 15), signal);
     expected = false;
     countedAt = now;
     listener(signal);

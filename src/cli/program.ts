@@ -1,8 +1,9 @@
 /** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError, Help } from 'commander';
 import { err, out } from '../console/terminal.ts';
+import { readJsonFile } from '../core/bounded-file.ts';
 import { packageRoot } from '../runtime/module-url.ts';
 import { examples } from './examples.ts';
 import { report } from './fail.ts';
@@ -37,7 +38,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
  * @param name the one command that is needed; all of them (for the help, for a name that is none) where it names none
  */
 export async function commandLine(name = ''): Promise<Command> {
-  const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
+  const { version } = readJsonFile(new URL('package.json', packageRoot)) as { version: string };
   const root = newProgram('longplay', 'Train and evaluate language agents over many turns.').version(version);
   const wanted = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
   for (const one of wanted) (await commands[one]!())(root);

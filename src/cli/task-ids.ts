@@ -1,6 +1,6 @@
 /** Tasks that `--tasks` names. */
 import { existsSync, statSync } from 'node:fs';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { readTaskIds } from '../learning/evaluation/tasks.ts';
 
@@ -9,15 +9,15 @@ import { readTaskIds } from '../learning/evaluation/tasks.ts';
  * @throws {UserError} BAD_ARGUMENT for a file that is not there, cannot be read or names no ids
  */
 export function tasksIn(text: string): string | number[] {
-  if (existsSync(text) && statSync(text).isFile()) return readTaskIds(idsIn(text), text);
+  if (existsSync(text) && !statSync(text).isDirectory()) return readTaskIds(idsIn(text), text);
   if (!/[./\\]/.test(text)) return text;
   throw new UserError('BAD_ARGUMENT', `--tasks: there is no file ${text}`);
 }
 
 function idsIn(path: string): string {
   try {
-    return readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    return readText(path);
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `--tasks: cannot read ${path}: ${messageOf(thrown)}`);
+    throw new UserError('BAD_ARGUMENT', `--tasks: cannot read ${messageOf(thrown)}`);
   }
 }

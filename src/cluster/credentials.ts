@@ -3,7 +3,8 @@
  * the server. `longplay cluster init` writes it. A file of your own needs no certificate where the server's is signed by
  * an authority that the system trusts.
  */
-import { readFileSync } from 'node:fs';
+
+import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { isRole, ROLES, type Role } from './roles.ts';
 
@@ -35,7 +36,7 @@ export function encodeCredentials({ role, seed, ca }: Credentials): string {
 export function readCredentials(path: string): Credentials {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readText(path);
   } catch (thrown) {
     throw new UserError(
       'BAD_ARGUMENT',

@@ -1,10 +1,11 @@
 /** Identity of a run: the keys that worker and learner must have in common, and the announcement that carries them. */
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { readJsonFile } from '../core/bounded-file.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Identity } from '../learning/learner/run-state.ts';
 import type { ServedAdapter } from '../policy/served-adapters.ts';
 import { packageRoot } from '../runtime/module-url.ts';
@@ -24,7 +25,7 @@ export interface ClusterIdentity extends Identity {
 
 /** Reads the version of this package. */
 export function longplayVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
+  const { version } = readJsonFile(new URL('package.json', packageRoot)) as { version: string };
   return version;
 }
 
@@ -83,7 +84,7 @@ export function encodeAnnouncement(announcement: Announcement): Uint8Array {
 export function decodeAnnouncement(bytes: Uint8Array): Announcement {
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    value = parseJson(Buffer.from(bytes).toString('utf8'));
   } catch {
     throw new LongplayError('REMOTE_FAILED', 'the announcement of the run is not JSON');
   }

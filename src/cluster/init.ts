@@ -3,10 +3,11 @@
  * certificate is made by the `openssl` command; nothing is downloaded, and no server is started.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, statfsSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import { isRunName } from './broker.ts';
@@ -70,7 +71,7 @@ export async function initCluster(
   const key = file('server-key.pem');
   makeCertificate(certificate, key, names);
   chmodSync(key, 0o600);
-  const ca = readFileSync(certificate, 'utf8');
+  const ca = readText(certificate);
   const users: RoleKey[] = [];
   const credentials = {} as Record<Role, string>;
   for (const role of ROLES) {

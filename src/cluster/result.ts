@@ -7,6 +7,7 @@ import { deflateSync, inflateSync } from 'node:zlib';
 import { z } from 'zod';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
 import { ticketSchema } from '../storage/ticket-schema.ts';
@@ -90,7 +91,7 @@ export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: 
 function parse(schema: z.ZodType, text: string): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     throw refusal('it is not JSON');
   }

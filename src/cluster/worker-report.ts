@@ -1,5 +1,6 @@
 /** Reports of workers, for the eye only. No decision reads them, and all of them may be missing. */
 import { z } from 'zod';
+import { parseJson } from '../core/json-text.ts';
 import { UNAVAILABLE_REASONS, type UnavailableReason } from './broker.ts';
 
 /** Report of a worker, once a second. */
@@ -45,7 +46,7 @@ export function encodeReport(report: WorkerReport): Uint8Array {
 export function decodeReport(bytes: Uint8Array): WorkerReport | undefined {
   if (bytes.length > MAX_BYTES) return undefined;
   try {
-    const checked = reportSchema.safeParse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+    const checked = reportSchema.safeParse(parseJson(Buffer.from(bytes).toString('utf8')));
     return checked.success ? (checked.data as WorkerReport) : undefined;
   } catch {
     return undefined;

@@ -1,6 +1,6 @@
 /** Messages about a configuration: the key, what was expected, what came, and what was probably meant. */
 import { z } from 'zod';
-import { cutText, describeValue } from './describe-value.ts';
+import { cutText, describeValue } from '../core/describe-value.ts';
 import { isRecord } from './is-record.ts';
 import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';

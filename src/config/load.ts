@@ -3,9 +3,9 @@
  * (key-rules.ts).
  */
 
+import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
-import { describeValue } from './describe-value.ts';
 import { countMistakes, explain } from './explain.ts';
 import { checkKeyRules } from './key-rules.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS } from './policy-kinds.ts';

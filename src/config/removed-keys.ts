@@ -4,7 +4,7 @@
  * something else.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { describeValue } from './describe-value.ts';
+import { describeValue } from '../core/describe-value.ts';
 import { isRecord } from './is-record.ts';
 
 /** Removed key, or a removed value of a key that is still there. */

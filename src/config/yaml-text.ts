@@ -1,10 +1,10 @@
 /** Text of a configuration: YAML, and overrides of the command line, as plain values. It knows no key. */
 
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { cutText } from '../core/describe-value.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import { printable } from '../core/printable.ts';
-import { cutText } from './describe-value.ts';
 
 /** Characters of a configuration, far more than any needs: the parser takes seconds for a deeply nested megabyte. */
 const MAX_CHARS = 2 ** 18;

@@ -80,7 +80,7 @@ export function messageOf(thrown: unknown): string {
   try {
     const message: unknown = thrown instanceof Error ? thrown.message : thrown;
     const text = redact(String(message)); // before it is cut: half a secret would not be known any more
-    return text.length > MESSAGE_CHARS ? `${text.slice(0, MESSAGE_CHARS)}…` : text;
+    return (text.length > MESSAGE_CHARS ? `${text.slice(0, MESSAGE_CHARS)}…` : text).toWellFormed();
   } catch {
     return `something without a message (${typeof thrown})`;
   }

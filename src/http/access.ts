@@ -57,7 +57,7 @@ export class Access {
   }
 
   /** Refusal of a request, or `undefined` for one that may be answered. @param now milliseconds */
-  refusalOf({ headers, socket }: IncomingMessage, now: number): Refusal | undefined {
+  refusalOf({ headers, socket, url = '/' }: IncomingMessage, now: number): Refusal | undefined {
     if (!this.#rate.admit(socket.remoteAddress ?? '', now)) {
       return { status: 429, message: 'too many requests', headers: { 'retry-after': '1' } };
     }
@@ -65,6 +65,10 @@ export class Access {
       const given = Buffer.from(headers.authorization ?? '');
       if (given.length === this.#token.length && timingSafeEqual(given, this.#token)) return undefined;
       return { status: 401, message: 'send the token of this server: Authorization: Bearer …' };
+    }
+    // The name in a target that is a whole URL counts more than the header (RFC 9112, 3.2.2).
+    if (!url.startsWith('/') && URL.canParse(url) && !isOwnHost(new URL(url).host, this.#host)) {
+      return { status: 403, message: `only requests to this machine's own names are answered, not to another host` };
     }
     if (headers.host === undefined || headers.host !== this.#ownHost) {
       if (!isOwnHost(headers.host, this.#host)) {

@@ -6,6 +6,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf, UserError } from '../core/errors.ts';
 import { GrowingBuffer } from '../core/growing-buffer.ts';
+import { parseJson } from '../core/json-text.ts';
 import { redact } from '../core/secrets.ts';
 import { openProxyAgent } from './proxy.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
@@ -154,6 +155,7 @@ function read(response: IncomingMessage, maxBytes: number): Promise<string> {
 export function excerpt(text: string, length: number): string {
   return redact(text)
     .slice(0, length)
+    .toWellFormed()
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim();
 }
@@ -161,7 +163,7 @@ export function excerpt(text: string, length: number): string {
 /** Parses the JSON of an answer. @throws {RemoteError} malformed */
 export function parseAnswer(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw new RemoteError('malformed', `the answer is not JSON: ${excerpt(text, 120)}`);
   }

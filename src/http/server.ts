@@ -40,6 +40,8 @@ export interface HttpLimits {
   readonly receiveMs?: number;
   /** Milliseconds in which a client may take nothing of an answer that waits for it. Default 30000. */
   readonly sendMs?: number;
+  /** Milliseconds that a connection without a request is kept. Default 60000. */
+  readonly keepAliveMs?: number;
 }
 
 export interface ListenOptions extends HttpLimits {
@@ -82,7 +84,7 @@ export const DURATION_BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 2
 
 /** Bytes of the longest head of a request. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Milliseconds that a connection without a request is kept. */
+/** Milliseconds that a connection without a request is kept, as a rule. */
 const KEEP_ALIVE_MS = 60_000;
 /** Requests under way on one connection from which on no more of them are read. */
 const MAX_AHEAD = 64;
@@ -110,10 +112,10 @@ export async function listen(app: HttpApp, options: ListenOptions): Promise<Http
     noDelay: true,
     maxHeaderSize: MAX_HEAD_BYTES,
     requireHostHeader: false, // checked in badForm, so that its absence is counted
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS,
     headersTimeout: receiveMs,
     requestTimeout: receiveMs,
-    connectionsCheckingInterval: Math.min(1000, Math.max(10, receiveMs / 4)),
+    connectionsCheckingInterval: Math.min(1000, Math.max(10, Math.ceil(receiveMs / 4))),
   });
   server.on('connection', (socket) => connections.add(socket));
   server.on('request', (request, response) => front.admit(request, response));
@@ -350,10 +352,31 @@ function hasBody({ method, headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function badForm({ httpVersion, headers }: IncomingMessage): Refusal | undefined {
+/**
+ * Headers that a request has once. Node takes the first of several, a proxy in front may take the last: they would
+ * disagree about what was asked of whom.
+ */
+const SINGLE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'transfer-encoding']);
+
+/** First header that a request has twice and may have once. */
+function findRepeated({ rawHeaders }: IncomingMessage): string | undefined {
+  const seen = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase();
+    if (!SINGLE.has(name)) continue;
+    if (seen.has(name)) return name;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+function badForm(request: IncomingMessage): Refusal | undefined {
+  const { httpVersion, headers } = request;
   if (!httpVersion.startsWith('1.')) return { status: 505, message: 'expected HTTP/1.0 or HTTP/1.1' };
   if (httpVersion === '1.1' && headers.host === undefined)
     return { status: 400, message: 'the Host header is missing' };
+  const repeated = findRepeated(request);
+  if (repeated) return { status: 400, message: `expected one ${repeated} header, got several` };
   return undefined;
 }
 

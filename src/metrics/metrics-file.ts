@@ -3,8 +3,10 @@
  * back, so the next row begins a line of its own; a resumed run removes the rows of updates that its checkpoint has not
  * seen.
  */
-import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, ftruncateSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { openFile } from '../core/bounded-file.ts';
+import { parseJson } from '../core/json-text.ts';
 import { wholeLines } from '../storage/lines.ts';
 import type { MetricsRow } from './metric-table.ts';
 
@@ -21,7 +23,7 @@ export class MetricsFile {
 
   /** Appends a row. @throws what the disk throws; the file then ends with the row before */
   append(row: MetricsRow): void {
-    this.#fd ??= openSync(this.#path, 'a');
+    this.#fd ??= openFile(this.#path, 'a');
     const { size } = fstatSync(this.#fd);
     const line = Buffer.from(`${JSON.stringify(row)}\n`);
     try {
@@ -67,7 +69,7 @@ export function cutRows(path: string, version: number): void {
 /** Update of a row; undefined for a damaged one, which stays where it is: readers leave it out. */
 function updateOf(line: string): number | undefined {
   try {
-    const { update } = JSON.parse(line);
+    const { update } = parseJson(line) as { update?: unknown };
     return typeof update === 'number' ? update : undefined;
   } catch {
     return undefined;

@@ -9,10 +9,11 @@
  * trained on and named by none → unloaded → its folder removed.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fsyncSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoraConfig, ModelConfig } from '../compute/model/config.ts';
 import { checkParams, type ParamSet } from '../compute/model/parameters.ts';
+import { openFile } from '../core/bounded-file.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import type { GenerationClient } from './generation/generation-client.ts';
@@ -150,7 +151,7 @@ export class OwnAdapters implements Adapters {
     // Beside, synced and renamed: a server on another machine may read the folder as soon as its name is there.
     const unfinished = `${folder}.tmp`;
     writeAdapter(unfinished, config, values, baseModel);
-    const fd = openSync(join(unfinished, ADAPTER_WEIGHTS), 'r');
+    const fd = openFile(join(unfinished, ADAPTER_WEIGHTS));
     fsyncSync(fd);
     closeSync(fd);
     renameSync(unfinished, folder);

@@ -5,12 +5,22 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import {
-  closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, rmSync,
-  statSync, writeFileSync, writeSync,
-} from 'node:fs'; // biome-ignore format: a list
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { readText } from '../core/bounded-file.ts';
+import { describeValue } from '../core/describe-value.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { excerpt } from '../http/http-client.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
@@ -92,7 +102,7 @@ function prepareFolder(folder: string, settings: Settings): void {
   const file = join(folder, SETTINGS);
   const text = `${JSON.stringify(settings)}\n`;
   if (existsSync(file)) {
-    const found = readFileSync(file, 'utf8');
+    const found = readText(file);
     if (found === text) return;
     const unlike = `${folder} holds an unfinished index with other options (${found.trim()})`;
     throw new UserError('BAD_ARGUMENT', `${unlike}; finish it with those, or remove the folder`);
@@ -207,10 +217,7 @@ class Job {
       const first = seen.get(id);
       if (first !== undefined) {
         const lines = `lines ${first + 1} and ${row + 1}`;
-        throw new UserError(
-          'BAD_ARGUMENT',
-          `${this.#corpus}: ${lines} both have the id ${excerpt(JSON.stringify(id), 80)}`,
-        );
+        throw new UserError('BAD_ARGUMENT', `${this.#corpus}: ${lines} both have the id ${describeValue(id, 80)}`);
       }
       seen.set(id, row);
     }

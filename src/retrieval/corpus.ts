@@ -2,9 +2,11 @@
  * Corpus in Search-R1's form: a line of JSON a passage, `{"id": "0", "contents": "\"Title\"\ntext"}`; further fields are
  * kept. Plain or gzip.
  */
-import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
+import { streamFile } from '../core/bounded-file.ts';
+import { describeValue } from '../core/describe-value.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { excerpt } from '../http/http-client.ts';
 
 /** Passage as it is searched and answered with. */
@@ -32,7 +34,7 @@ export interface CorpusLine {
  * @throws {UserError} for a file that cannot be read or unpacked
  */
 export async function* readLines(file: string): AsyncGenerator<CorpusLine> {
-  const raw = createReadStream(file, { highWaterMark: 1 << 20 });
+  const raw = streamFile(file, 1 << 20);
   const unpacked = file.endsWith('.gz') ? raw.pipe(createGunzip({ chunkSize: 1 << 20 })) : raw;
   if (unpacked !== raw) raw.on('error', (error) => unpacked.destroy(error));
   let row = 0;
@@ -70,7 +72,7 @@ const decoder = new TextDecoder();
 export function readPassage(line: Uint8Array, where: string): Required<Passage> {
   let row: unknown;
   try {
-    row = JSON.parse(decoder.decode(line));
+    row = parseJson(decoder.decode(line));
   } catch (thrown) {
     throw new UserError(
       'BAD_ARGUMENT',
@@ -79,14 +81,16 @@ export function readPassage(line: Uint8Array, where: string): Required<Passage> 
   }
   const { id, contents } = (row ?? {}) as Record<string, unknown>;
   if (typeof contents !== 'string') {
-    throw new UserError('BAD_ARGUMENT', `${where}: the field "contents" must be a text, got ${formatValue(contents)}`);
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${where}: the field "contents" must be a text, got ${describeValue(contents, 60)}`,
+    );
   }
   if (typeof id !== 'string' && typeof id !== 'number') {
-    throw new UserError('BAD_ARGUMENT', `${where}: the field "id" must be a text or a number, got ${formatValue(id)}`);
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${where}: the field "id" must be a text or a number, got ${describeValue(id, 60)}`,
+    );
   }
   return { ...(row as object), id: String(id), contents };
-}
-
-function formatValue(value: unknown): string {
-  return value === undefined ? 'nothing' : excerpt(JSON.stringify(value), 60);
 }

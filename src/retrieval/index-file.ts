@@ -1,7 +1,9 @@
 /** Index files, read whole, checked by digest, into shared memory, so that threads stand over one copy. */
 import { createHash } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
+import { openFile } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { Bm25Index } from './bm25-index.ts';
 import { readLines } from './corpus.ts';
 import { ARRAY_NAMES, arraysIn, INDEX_VERSION, type IndexHeader, MAGIC } from './index-layout.ts';
@@ -23,9 +25,9 @@ const BLOCK = 1 << 24;
 export function readIndex(file: string): SharedIndex {
   let fd: number;
   try {
-    fd = openSync(file, 'r');
+    fd = openFile(file);
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `cannot read the index ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_ARGUMENT', `cannot read the index ${messageOf(thrown)}`, { cause: thrown });
   }
   try {
     const { size } = fstatSync(fd);
@@ -60,9 +62,9 @@ export function indexOver({ header, bytes }: SharedIndex): Bm25Index {
 export function readIndexHeader(file: string): IndexHeader {
   let fd: number;
   try {
-    fd = openSync(file, 'r');
+    fd = openFile(file);
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `cannot read the index ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_ARGUMENT', `cannot read the index ${messageOf(thrown)}`, { cause: thrown });
   }
   try {
     return readHeader(fd, fstatSync(fd).size, file);
@@ -89,9 +91,10 @@ function readHeader(fd: number, size: number, file: string): IndexHeader {
   const trailer = readAt(fd, Math.max(0, size - TRAILER_BYTES), TRAILER_BYTES);
   if (trailer.length < TRAILER_BYTES || !trailer.subarray(40).equals(MAGIC)) refuse(file, 'is cut off');
   const length = trailer.readUInt32LE(0);
+  if (length > size) refuse(file, 'is damaged');
   const text = readAt(fd, Math.max(0, size - TRAILER_BYTES - length), length);
   if (!createHash('sha256').update(text).digest().equals(trailer.subarray(8, 40))) refuse(file, 'is damaged');
-  const header = JSON.parse(text.toString('utf8')) as IndexHeader;
+  const header = parseJson(text.toString('utf8')) as IndexHeader;
   if (header.version !== INDEX_VERSION)
     refuse(file, `has version ${header.version}, this longplay reads ${INDEX_VERSION}`);
   return header;

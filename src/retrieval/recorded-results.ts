@@ -3,9 +3,11 @@
  * The first answer to a query is the answer from then on, for all hosts that share the folder.
  */
 import { createHash } from 'node:crypto';
-import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isMissingFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import type { Hit } from './retriever.ts';
 
@@ -34,12 +36,12 @@ export class RecordedResults {
   get(query: string, topk: number): readonly Hit[] | undefined {
     let text: string;
     try {
-      text = readFileSync(this.#file(query, topk), 'utf8');
+      text = readText(this.#file(query, topk));
     } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      if (isMissingFile(thrown)) return undefined;
       throw thrown;
     }
-    return (JSON.parse(text) as { hits: Hit[] }).hits;
+    return (parseJson(text) as { hits: Hit[] }).hits;
   }
 
   /** Keeps an answer unless one is kept already. @returns the one that counts */

@@ -9,6 +9,7 @@
 import type { Clock } from '../core/clock.ts';
 import { systemClock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import { attempt } from '../http/attempts.ts';
 import { excerpt, HttpClient } from '../http/http-client.ts';
@@ -169,7 +170,7 @@ function refuse(what: string, body: string): never {
 
 function parse(body: string): unknown {
   try {
-    return JSON.parse(body);
+    return parseJson(body);
   } catch {
     return refuse('the answer is not JSON', body);
   }

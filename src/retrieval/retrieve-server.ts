@@ -9,6 +9,7 @@
  * @see Search-R1 `search_r1/search/retrieval_server.py`
  */
 import type { MaybePromise } from '../core/env.ts';
+import { parseJson } from '../core/json-text.ts';
 import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../http/app.ts';
 import type { Passage } from './corpus.ts';
 import type { Hit, Retriever } from './retriever.ts';
@@ -93,7 +94,7 @@ function readRequest({ body }: HttpRequest): RetrieveRequest | Complaint[] {
   if (body === '') return [missingField(['body'], null)];
   let given: unknown;
   try {
-    given = JSON.parse(body);
+    given = parseJson(body);
   } catch (thrown) {
     const at = /position (\d+)/.exec(String(thrown))?.[1];
     const msg = 'JSON decode error';

@@ -3,8 +3,10 @@
  * that a segment file is whole or absent.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, renameSync, writeSync } from 'node:fs';
+import { MAX_BINARY_BYTES, openFile, readBounded } from '../core/bounded-file.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { PairSource, Segment } from './segment.ts';
 
 /** Rows of a segment, beside its lists. */
@@ -97,7 +99,7 @@ export class SegmentFile implements PairSource, SegmentRows {
     this.corpusSha256 = header.corpusSha256;
     this.pairs = header.pairs;
     this.#terms = header.terms;
-    this.#fd = openSync(file, 'r');
+    this.#fd = openFile(file);
     let at = HEADER_BYTES;
     const region = (bytes: number) => {
       const reader = new RegionReader(this.#fd, at, at + bytes);
@@ -134,9 +136,9 @@ export class SegmentFile implements PairSource, SegmentRows {
 }
 
 function readHeader(file: string): SegmentHeader {
-  const bytes = readFileSync(file);
+  const bytes = readBounded(file, MAX_BINARY_BYTES);
   try {
-    const header = JSON.parse(bytes.toString('utf8', 0, HEADER_BYTES)) as SegmentHeader;
+    const header = parseJson(bytes.toString('utf8', 0, HEADER_BYTES)) as SegmentHeader;
     const digest = createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest('hex');
     if (digest === header.sha256) return header;
   } catch {

@@ -151,11 +151,13 @@ async function write(policy: CachedPolicy): Promise<Decision & { readonly kind: 
   const place = { episode: 0, group: 0, member: 0, groupSize: 1, turn: 0 };
   const turn = { observation: QUESTION, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
   // One turn of one episode; a fixed seed, so that two runs of the doctor can be compared.
-  policy.submit([{ ...place, ...turn }]);
-  for (;;) {
+  const [refused] = policy.submit([{ ...place, ...turn }]);
+  if (refused) throw new Error(refused.message);
+  while (policy.waiting > 0) {
     const [acted] = await policy.step();
     if (acted?.decision?.kind === 'tokens') return acted.decision;
   }
+  throw new Error('the model wrote no answer');
 }
 
 const QUESTION = 'What is a tree?';

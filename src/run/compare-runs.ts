@@ -2,9 +2,10 @@
 import { basename, join, resolve } from 'node:path';
 import { z } from 'zod';
 import type { RunConfig } from '../config/run-config.ts';
-import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readJsonFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { largestOf, smallestOf } from '../core/extremes.ts';
+import { parseJson } from '../core/json-text.ts';
 import { type Difference, differenceOf, type EvaluatedRun, successOf } from '../learning/evaluation/compare.ts';
 import type { Estimated } from '../learning/evaluation/intervals.ts';
 import { averageOverSeeds } from '../learning/evaluation/over-seeds.ts';
@@ -104,7 +105,7 @@ function readRun(dir: string): Run {
   const path = join(dir, 'results.json');
   let results: unknown;
   try {
-    results = JSON.parse(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
+    results = readJsonFile(path, MAX_DATA_BYTES);
   } catch (thrown) {
     throw new UserError(
       'UNKNOWN_RUN',
@@ -187,13 +188,13 @@ type Point = readonly [envSteps: number, success: number];
 function readCurve(dir: string): readonly Point[] {
   let text: string;
   try {
-    text = readBounded(join(dir, 'metrics.jsonl'), MAX_DATA_BYTES).toString('utf8');
+    text = readText(join(dir, 'metrics.jsonl'), MAX_DATA_BYTES);
   } catch {
     return []; // the figures do not need it
   }
   const points = text.split('\n').flatMap((line): Point[] => {
     try {
-      const { envSteps, success } = JSON.parse(line) as { envSteps?: unknown; success?: unknown };
+      const { envSteps, success } = parseJson(line) as { envSteps?: unknown; success?: unknown };
       return typeof envSteps === 'number' && typeof success === 'number' ? [[envSteps, success]] : [];
     } catch {
       return [];

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readJsonFile } from '../core/bounded-file.ts';
 import type { Env } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
@@ -42,9 +42,9 @@ const planSchema = z.object({
 export function readPlan(path: string): RolloutPlan {
   let plan: unknown;
   try {
-    plan = JSON.parse(readBounded(path, MAX_SETTINGS_BYTES).toString('utf8'));
+    plan = readJsonFile(path);
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+    throw new UserError('BAD_CONFIG', `cannot read ${messageOf(thrown)}`);
   }
   const checked = planSchema.safeParse(plan);
   if (!checked.success) {

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import { IDENTITY_FILE, readIdentity, renderIdentity } from '../storage/run-identity.ts';
@@ -69,9 +69,9 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
   const path = join(dir, 'config.yaml');
   let text: string;
   try {
-    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    text = readText(path);
   } catch (thrown) {
-    const why = existsSync(path) ? `its config.yaml cannot be read: ${messageOf(thrown)}` : 'it has no config.yaml';
+    const why = existsSync(path) ? `its configuration cannot be read: ${messageOf(thrown)}` : 'it has no config.yaml';
     throw new UserError('UNKNOWN_RUN', `${dir} is no run: ${why}; runs are made by \`longplay train\``);
   }
   const config = loadRunConfig(text, path, overrides);

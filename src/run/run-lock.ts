@@ -3,9 +3,10 @@
  * is refused. A native library that aborts, or a kill, takes the process along before it can report anything: the file
  * that it leaves shows it to the next start.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isMissingFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { quietly } from '../storage/atomic-file.ts';
 
@@ -88,10 +89,10 @@ function create(path: string, mark: Mark): boolean {
 /** Content of a mark that is there. @throws {UserError} NO_PERMISSION where it cannot be read, or is no file */
 function readMark(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readText(path);
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // just ended
-    const message = `${path}: expected the lock of a process that writes this run: ${messageOf(thrown)}; move it away`;
+    if (isMissingFile(thrown)) return undefined; // just ended
+    const message = `expected the lock of a process that writes this run: ${messageOf(thrown)}; move it away`;
     throw new UserError('NO_PERMISSION', message);
   }
 }
@@ -146,7 +147,7 @@ function readProcess(pid: number): { readonly state: string | undefined; readonl
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readText(path);
   } catch {
     return undefined;
   }

@@ -4,11 +4,11 @@
  */
 
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { MAX_BINARY_BYTES, readBounded } from '../core/bounded-file.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import { OrderRecorder, type RecordedOrder, readOrder } from '../storage/order-file.ts';
 
@@ -63,7 +63,7 @@ function readOrderOf(path: string, config: RunConfig): RecordedOrder {
 /** Digest (SHA-256) of the weights and moments of a checkpoint. */
 function weightsDigest(folder: string): string {
   return createHash('sha256')
-    .update(readFileSync(join(folder, 'tensors.safetensors')))
+    .update(readBounded(join(folder, 'tensors.safetensors'), MAX_BINARY_BYTES))
     .digest('hex');
 }
 

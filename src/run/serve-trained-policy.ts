@@ -26,6 +26,8 @@ export interface PolicyServerSettings {
   readonly maxWaitMs?: number;
   /** Name of the model; by default the run's. */
   readonly name?: string;
+  /** Called with lines for the person who waits. */
+  readonly onNotice?: (line: string) => void;
 }
 
 /** Policy server that has started: its URL, name and version. */
@@ -78,6 +80,7 @@ export async function startPolicyServer(
     },
     maxBatch: settings.maxBatch ?? 64,
     maxWaitMs: settings.maxWaitMs ?? 0,
+    onNotice: settings.onNotice,
   });
   const name = settings.name ?? basename(resolve(dir));
   try {

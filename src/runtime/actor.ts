@@ -131,7 +131,10 @@ export interface SpawnOptions {
   readonly restart?: Restart;
   /** Milliseconds that a stop may wait for the running handler; then the actor is killed. Default 5000. */
   readonly shutdownMs?: number;
-  /** Milliseconds until the first incarnation must be ready. Default 30000. */
+  /**
+   * Milliseconds until an incarnation must be ready. Default 30000. One that must not be killed may take any time: the
+   * event `starting` reports it each time as many have passed, and only the end of its thread ends the start.
+   */
   readonly startMs?: number;
   /**
    * False for an actor inside a native call that must not be cut (an engine): it is only ever asked to stop. One that
@@ -195,6 +198,8 @@ export interface ActorStats {
 /** Event of the actor system. `ActorSystem.counts` counts each kind. */
 export type SystemEvent =
   | { readonly type: 'started'; readonly path: string; readonly incarnation: number }
+  /** A start that goes on, `ms` milliseconds after it began. */
+  | { readonly type: 'starting'; readonly path: string; readonly ms: number }
   | { readonly type: 'stopped'; readonly path: string; readonly reason: StopReason; readonly final: boolean }
   | { readonly type: 'restarting'; readonly path: string; readonly delayMs: number }
   | { readonly type: 'escalated'; readonly path: string; readonly error: Error }

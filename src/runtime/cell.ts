@@ -60,6 +60,9 @@ export class ActorCell implements Child, Runnable {
   readonly #control: ReadonlySet<string>;
   #stalled = false;
   #executor: Executor | undefined;
+  #starting: Promise<void> | undefined;
+  /** Aborts the start under way. */
+  #gaveUp: AbortController | undefined;
   /** Called before a message's handler runs here. */
   onBegin: ((cell: ActorCell, envelope: Envelope) => void) | undefined;
   /** Called after each message handled here; a thread acknowledges by it. */
@@ -156,18 +159,29 @@ export class ActorCell implements Child, Runnable {
     this.supervisor.handleExited(this, reason);
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     this.state = 'starting';
     const startMs = this.options.startMs ?? 30_000;
     const gaveUp = new AbortController();
+    this.#gaveUp = gaveUp;
     try {
       const launched = this.#launch(this, ++this.incarnation, gaveUp.signal);
-      const executor = await this.#awaitWithin(launched, startMs);
+      const isPatient = this.options.killable === false;
+      const executor = await (isPatient
+        ? this.#awaitReporting(launched, startMs)
+        : this.#awaitWithin(launched, startMs));
       if (!executor || this.state !== 'starting') {
         gaveUp.abort();
-        void launched.then((late) => late.kill()).catch(() => {});
+        const gone = launched.then((late) => late.kill()).catch(() => {});
+        if (isPatient) await gone;
         const [code, what] = executor ? (['ACTOR_STOPPED', 'stopped'] as const) : (['STALLED', 'not ready'] as const);
-        throw new LongplayError(code, `${this.path} was ${what} while it started (it may take ${startMs} ms)`);
+        const limit = isPatient ? '' : ` (it may take ${startMs} ms)`;
+        throw new LongplayError(code, `${this.path} was ${what} while it started${limit}`);
       }
       this.#executor = executor;
     } catch (thrown) {
@@ -182,7 +196,12 @@ export class ActorCell implements Child, Runnable {
   async stop(reason: StopReason): Promise<void> {
     const executor = this.#executor;
     if (!executor || this.state !== 'running') {
+      const isStarting = this.state === 'starting';
       this.state = 'down';
+      if (isStarting && this.options.killable === false) {
+        this.#gaveUp?.abort();
+        await this.#starting?.catch(() => {}); // its thread ends between two calls
+      }
       return;
     }
     this.state = 'stopping';
@@ -287,6 +306,23 @@ export class ActorCell implements Child, Runnable {
       : 'no handler is known to run';
     const error = new LongplayError('STALLED', `${this.path} did not stop within ${this.shutdownMs} ms; ${what}`);
     this.#port.fatal(this.path, error);
+  }
+
+  /** Awaits a start, and reports each `everyMs` that it goes on. */
+  async #awaitReporting<T>(work: Promise<T>, everyMs: number): Promise<T> {
+    const { clock } = this.#port;
+    const began = clock.now();
+    let cancel = (): void => {};
+    const report = (): void => {
+      cancel = clock.setTimer(everyMs, report);
+      if (this.state === 'starting') this.#port.emit({ type: 'starting', path: this.path, ms: clock.now() - began });
+    };
+    cancel = clock.setTimer(everyMs, report);
+    try {
+      return await work;
+    } finally {
+      cancel();
+    }
   }
 
   /** Awaits `work`, or gives undefined after `ms`. */

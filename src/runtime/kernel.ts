@@ -28,6 +28,7 @@ export class Kernel implements SystemPort {
   readonly replay: OrderPlayer | undefined;
   readonly counts: Record<SystemEvent['type'], number> = {
     started: 0,
+    starting: 0,
     stopped: 0,
     restarting: 0,
     escalated: 0,

@@ -11,6 +11,7 @@ import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
 import { workerUrl } from './module-url.ts';
+import { addNativeThread } from './native-threads.ts';
 import type { SystemPort } from './port.ts';
 import type { Router } from './router.ts';
 import { type Frame, type Link, Outbox } from './wire.ts';
@@ -98,6 +99,7 @@ class ThreadExecutor implements Executor, Link {
         this.#onExit(code);
       });
     });
+    if (cell.options.killable === false) addNativeThread(this.#exited);
     router.addLink(cell.path, this);
   }
 
@@ -143,7 +145,6 @@ class ThreadExecutor implements Executor, Link {
     this.#stopping = true;
     if (this.#cell.options.killable === false) {
       this.#outbox.post(['stop', { kind: 'killed' }]);
-      this.#worker.unref();
       return this.#exited;
     }
     void this.#worker.terminate();
@@ -198,8 +199,11 @@ class ThreadExecutor implements Executor, Link {
 
   #onExit(code: number): void {
     this.#router.removeLink(this.#cell.path, this);
-    const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${this.#cell.path} exited with ${code}`);
-    this.#started?.reject(error);
+    const { path } = this.#cell;
+    const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${path} exited with ${code}`);
+    this.#started?.reject(
+      this.#stopping ? new LongplayError('ACTOR_STOPPED', `${path} was stopped while it started`) : error,
+    );
     if (this.#end) {
       // Everything before the end was acknowledged, so what is left had not been begun.
       this.#cell.handleEnded(this, this.#end, this.listUnhandled());

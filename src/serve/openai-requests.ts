@@ -1,6 +1,7 @@
 /** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices read. Pure. */
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { choicesOfSchema } from './schema-choices.ts';
 
@@ -132,7 +133,7 @@ function createUnsupported(key: string): RefusedRequest {
 export function parseRequest<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
   let raw: unknown;
   try {
-    raw = JSON.parse(text);
+    raw = parseJson(text);
   } catch (thrown) {
     throw new RefusedRequest(null, `the body is not JSON: ${messageOf(thrown)}`);
   }

@@ -22,6 +22,7 @@ import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
@@ -330,7 +331,7 @@ function observationData({ turn, step, actions }: EpisodeAnswer): object {
 function readMessage(text: string): z.infer<typeof message> {
   let raw: unknown;
   try {
-    raw = JSON.parse(text);
+    raw = parseJson(text);
   } catch (thrown) {
     throw new Refused('INVALID_JSON', `the message is not JSON: ${messageOf(thrown)}`);
   }

@@ -13,7 +13,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -21,6 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { MAX_BINARY_BYTES, readBounded } from '../core/bounded-file.ts';
 
 /** Disk operations that durable files need; replaced by tests and by planned faults. */
 export interface Disk {
@@ -66,7 +66,7 @@ export const nodeDisk: Disk = {
       throw error;
     }
   },
-  read: (path) => readFileSync(path),
+  read: (path) => readBounded(path, MAX_BINARY_BYTES),
   write(path, content) {
     const file = openSync(path, 'w');
     try {

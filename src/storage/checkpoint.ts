@@ -13,6 +13,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { type Disk, nodeDisk, quietly } from './atomic-file.ts';
 import { decodeSafetensors, encodeSafetensors, type StoredTensors } from './safetensors.ts';
 
@@ -235,7 +236,7 @@ function verify(disk: Disk, path: string, update: number): CheckpointContent {
   const tensors = decodeSafetensors(read('tensors.safetensors'), 'tensors.safetensors');
   const text = read('state.json');
   try {
-    return { tensors, state: JSON.parse(decodeText(text)) as Json };
+    return { tensors, state: parseJson(decodeText(text)) as Json };
   } catch {
     return bad('state.json: not JSON');
   }
@@ -249,7 +250,7 @@ function renderManifest(manifest: Manifest): string {
 function parseManifest(text: string, bad: (what: string) => never): Manifest {
   let parsed: Manifest & { readonly sha256: string };
   try {
-    parsed = JSON.parse(text) as Manifest & { readonly sha256: string };
+    parsed = parseJson(text) as Manifest & { readonly sha256: string };
     const { sha256: _, ...manifest } = parsed;
     if (renderManifest(manifest) === text) return manifest;
   } catch {

@@ -3,7 +3,8 @@
  * than `LONGEST_LINE` is passed over without being kept, so that a file of one line of many gigabytes costs no more than
  * reading it.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
+import { openFile } from '../core/bounded-file.ts';
 
 /** Bytes of the longest line that is read: 256 MiB. A JavaScript string holds twice as many at most. */
 export const LONGEST_LINE = 2 ** 28;
@@ -27,7 +28,7 @@ const CHUNK = 4 * 2 ** 20;
  * @param count lines at most
  */
 export function* wholeLines(path: string, from = 0, count = Number.POSITIVE_INFINITY): Generator<Line> {
-  const fd = openSync(path, 'r');
+  const fd = openFile(path);
   try {
     const { size } = fstatSync(fd);
     let parts: Buffer[] = []; // of a line that began in an earlier chunk
@@ -46,7 +47,8 @@ export function* wholeLines(path: string, from = 0, count = Number.POSITIVE_INFI
       let begin = 0;
       for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, begin)) {
         const length = held + end - begin;
-        yield { offset, length, text: length > LONGEST_LINE ? undefined : textOf(parts, bytes, begin, end) };
+        const text = length > LONGEST_LINE ? undefined : textOf(parts, bytes, begin, end);
+        yield { offset, length, text: offset === 0 && text !== undefined ? withoutMark(text) : text };
         if (++read >= count) return;
         parts = [];
         held = 0;
@@ -69,9 +71,14 @@ function textOf(parts: readonly Buffer[], bytes: Buffer, begin: number, end: num
   return Buffer.concat([...parts, bytes.subarray(begin, end)]).toString('utf8');
 }
 
+/** Text without the byte-order mark that some editors put before the first line. */
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
 /** Bytes of a file up to the end of its last whole line; 0 where it has none. */
 export function wholeBytes(path: string): number {
-  const fd = openSync(path, 'r');
+  const fd = openFile(path);
   try {
     const chunk = Buffer.allocUnsafe(2 ** 16);
     for (let end = fstatSync(fd).size; end > 0; ) {

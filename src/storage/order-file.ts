@@ -3,9 +3,10 @@
  * answers, and at the end the digest of the last weights, which a repetition must reach too.
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
-import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Begun, OrderSink } from '../runtime/message-order.ts';
 
 const ORDER_FORMAT = 2;
@@ -93,15 +94,15 @@ export function readOrder(path: string): RecordedOrder {
   let weights: string | undefined;
   let at = 1;
   try {
-    const [first = '', ...rest] = readBounded(path, MAX_DATA_BYTES).toString('utf8').split('\n');
-    const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
+    const [first = '', ...rest] = readText(path, MAX_DATA_BYTES).split('\n');
+    const header = parseJson(first) as { format?: unknown; version?: unknown; config?: unknown };
     if (header.format !== FORMAT || header.version !== ORDER_FORMAT) {
       throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);
     }
     for (const text of rest) {
       at++;
       if (text === '') continue;
-      const line = JSON.parse(text) as Line;
+      const line = parseJson(text) as Line;
       if ('actor' in line) {
         let order = orders.get(line.actor);
         if (!order) orders.set(line.actor, (order = []));

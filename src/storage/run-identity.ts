@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readJsonFile } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 
 /** File of a run's folder. */
@@ -33,7 +33,7 @@ export function readIdentity(dir: string): string | undefined {
   const path = join(dir, IDENTITY_FILE);
   if (!existsSync(path)) return undefined;
   try {
-    const { id } = JSON.parse(readBounded(path, MAX_SETTINGS_BYTES).toString('utf8')) as { readonly id?: unknown };
+    const { id } = readJsonFile(path) as { readonly id?: unknown };
     if (typeof id === 'string' && /^[\da-f]+$/.test(id) && id.length === DIGITS) return id;
     throw new Error(`expected an id of ${DIGITS} hexadecimal digits`);
   } catch (thrown) {

@@ -7,7 +7,10 @@
  *
  * @see https://github.com/huggingface/safetensors#format
  */
+
+import { describeValue } from '../core/describe-value.ts';
 import { LongplayError, ShapeError } from '../core/errors.ts';
+import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 
 /** Stored tensor, row-major. */
 export interface StoredTensor {
@@ -117,11 +120,15 @@ export function parseHeader<D extends string>(
   bad: (what: string) => never,
 ): [string, HeaderEntry<D>][] {
   let parsed: unknown;
+  let twice: string | undefined;
   try {
-    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    parsed = parseJson(text);
+    twice = findDuplicateKey(text);
   } catch {
     return bad('the header is not JSON');
   }
+  if (twice !== undefined) return bad(`the header has the name ${describeValue(twice)} twice`);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return bad('the header is not an object');
   const entries: [string, HeaderEntry<D>][] = [];
   for (const [name, value] of Object.entries(parsed)) {
@@ -129,7 +136,7 @@ export function parseHeader<D extends string>(
     const entry = value as Partial<HeaderEntry<D>> | null;
     if (!dtypes.includes(entry?.dtype as D)) {
       const expected = dtypes.map((dtype) => `"${dtype}"`).join(' or ');
-      return bad(`${name} has dtype ${JSON.stringify(entry?.dtype)}, expected ${expected}`);
+      return bad(`${name} has dtype ${describeValue(entry?.dtype)}, expected ${expected}`);
     }
     const offsets = entry!.data_offsets;
     if (!isSizes(entry!.shape) || !isSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {

@@ -2,6 +2,8 @@
  * Index beside a trace file (`00001.index.jsonl`): one short line per line of the trace, so that a list of 100,000
  * episodes opens without reading their turns. It is a cache: what it lacks is read from the trace itself.
  */
+
+import { parseJson } from '../core/json-text.ts';
 import { episodeReturn, oldestVersion } from '../core/trajectory.ts';
 import type { CreditLine, TraceLine } from './trace.ts';
 
@@ -82,7 +84,7 @@ export function* parseIndex(text: string): Generator<IndexLine> {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -2,8 +2,9 @@
  * Trace store: many episodes, opened fast and read one at a time. The index files list the episodes and their places;
  * turns are read only when asked for. Follows a run that is still writing.
  */
-import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { openFile } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
 import { createDamagedError, creditTurns, parseLine, readHeader, type TraceLine } from './trace.ts';
@@ -97,6 +98,11 @@ export class TraceStore {
 
   get size(): number {
     return this.#episodes.length;
+  }
+
+  /** Bytes of traces that have been taken in. */
+  get bytes(): number {
+    return [...this.#files.values()].reduce((sum, { traceBytes }) => sum + traceBytes, 0);
   }
 
   get episodes(): readonly StoredEpisode[] {
@@ -272,7 +278,7 @@ function spanOf({ offset, length }: Span): Span {
 function readSpan(path: string, { offset, length }: Span): string {
   let fd: number;
   try {
-    fd = openSync(path, 'r');
+    fd = openFile(path);
   } catch (thrown) {
     throw new UserError('BAD_TRACE', `cannot read the episode: ${messageOf(thrown)}; its trace was removed meanwhile`);
   }
@@ -288,7 +294,7 @@ const CHUNK = 4 * 1024 * 1024;
 
 /** New lines of a file as texts: whole ones from a byte on, many at a time. */
 function* newText(path: string, from: number): Generator<{ readonly text: string; readonly bytes: number }> {
-  const fd = openSync(path, 'r');
+  const fd = openFile(path);
   try {
     const left = fstatSync(fd).size - from;
     if (left <= 0) return;

@@ -3,7 +3,9 @@
  * ones) or, once an update has consumed them, the advantages of some groups. Readers accept a truncated last line: a
  * killed process leaves one.
  */
+import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 import { LONGEST_LINE, wholeLines } from './lines.ts';
 import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
@@ -130,7 +132,7 @@ export function readHeader(line: string, path: string): TraceHeader {
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${JSON.stringify(line.slice(0, 60))}`,
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line names it), got ${describeValue(line, 60)}`,
     );
   }
   return header;
@@ -186,7 +188,7 @@ export function creditTurns(episode: TraceLine, advantages: readonly number[]): 
 
 function parse(line: string): unknown {
   try {
-    return JSON.parse(line);
+    return parseJson(line);
   } catch {
     return undefined;
   }

@@ -2,9 +2,11 @@
  * Evaluations of a run as its folder keeps them: `evaluations.jsonl`, made while it trained, and `results.json`, made at its
  * end. Damaged lines are left out.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readText } from '../core/bounded-file.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { EvaluationRow } from './api.ts';
 
 /** Largest file that is read; evaluations are some kilobytes each. */
@@ -65,7 +67,7 @@ export class EvaluationFiles {
     const stamp = `${size} ${mtimeMs}`;
     const known = this.#seen.get(name);
     if (known?.stamp === stamp) return known.rows;
-    const rows = size > MAX_BYTES ? [] : read(readFileSync(path, 'utf8'));
+    const rows = size > MAX_BYTES ? [] : read(readText(path, MAX_BYTES));
     this.#seen.set(name, { stamp, rows });
     return rows;
   }
@@ -91,7 +93,7 @@ function resultRows(text: string): EvaluationRow[] {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -3,8 +3,8 @@
  * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace contains.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { readText } from '../core/bounded-file.ts';
 import { UserError } from '../core/errors.ts';
 import { workerUrl } from '../runtime/module-url.ts';
 import type { ReportData } from './api.ts';
@@ -31,12 +31,20 @@ const MODULES = [
 ];
 
 let assets: { readonly script: string; readonly style: string } | undefined;
+/** Page without data: always the same, and asked for by everybody. */
+let served: string | undefined;
 
 /**
  * HTML of the page.
  * @param data makes the page a report: it then needs no server
  */
 export function pageHtml(data?: ReportData): string {
+  if (data) return htmlOf(data);
+  served ??= htmlOf(undefined);
+  return served;
+}
+
+function htmlOf(data: ReportData | undefined): string {
   assets ??= { script: script(), style: style() };
   const { script: code, style: css } = assets;
   const policy = [
@@ -78,7 +86,7 @@ export function escapeJson(value: unknown): string {
 
 function script(): string {
   const require = createRequire(import.meta.url);
-  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.iife.min.js'), 'utf8');
+  const uplot = readText(require.resolve('uplot/dist/uPlot.iife.min.js'));
   const own = MODULES.map((name) => moduleText(new URL(`./${name}.js`, import.meta.url))).join('\n');
   return `${uplot}\n(() => {\n'use strict';\n${own}\n})();\n`.replace(/<\/(script)/gi, '<\\/$1');
 }
@@ -87,7 +95,7 @@ function script(): string {
 function moduleText(url: URL): string {
   let text: string;
   try {
-    text = readFileSync(workerUrl(url), 'utf8');
+    text = readText(workerUrl(url));
   } catch {
     throw new UserError(
       'BAD_ARGUMENT',
@@ -103,7 +111,7 @@ function moduleText(url: URL): string {
 
 function style(): string {
   const require = createRequire(import.meta.url);
-  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.min.css'), 'utf8');
+  const uplot = readText(require.resolve('uplot/dist/uPlot.min.css'));
   return `${uplot}\n${STYLE}`;
 }
 

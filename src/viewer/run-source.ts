@@ -2,10 +2,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
+import { readText } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { Screenshot } from '../core/screenshot.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import { wholeLines } from '../storage/lines.ts';
@@ -80,6 +81,11 @@ export class RunSource {
   /** Losses of its traces. */
   get losses(): readonly TraceLoss[] {
     return this.#store.losses;
+  }
+
+  /** Stamp of what has been read of the run: equal while nothing was added. */
+  get stamp(): string {
+    return `${this.#store.bytes} ${this.#rows.length} ${this.#metricsBytes}`;
   }
 
   get info(): RunInfo {
@@ -213,7 +219,7 @@ function matchLine(line: string, needle: string): EpisodeHit['match'] | undefine
 
 function rowFrom(line: string): MetricsRow | undefined {
   try {
-    const row: unknown = JSON.parse(line);
+    const row: unknown = parseJson(line);
     return typeof row === 'object' && row !== null ? (row as MetricsRow) : undefined;
   } catch {
     return undefined;
@@ -224,7 +230,7 @@ function readConfig(path: string): { text: string; value: Record<string, unknown
   if (!existsSync(path)) return { text: '', value: {} };
   let text = '';
   try {
-    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    text = readText(path);
     const value: unknown = parse(text, { logLevel: 'error' });
     return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
   } catch {

@@ -1,13 +1,16 @@
 /** Server of the viewer: the page and its data, on the loopback address alone. */
-import { readFile } from 'node:fs/promises';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { HttpApp, HttpEnv } from '../http/app.ts';
-import { listen } from '../http/server.ts';
+import { type HttpLimits, listen } from '../http/server.ts';
+import { AnswerCache } from './answer-cache.ts';
 import { pageHtml } from './page.ts';
 import { type EpisodeQuery, queryEpisodes } from './query.ts';
 import type { RunSource } from './run-source.ts';
 
+/** Connections at once: a person's browsers have six each. */
+const MAX_CONNECTIONS = 256;
 /** Episodes of one request at most. */
 const MAX_LIMIT = 500;
 
@@ -30,30 +33,30 @@ export function viewerApp(sources: readonly RunSource[]): HttpApp {
     if (!source) throw new RangeError(`no run ${id}`);
     return source;
   };
+  const cache = new AnswerCache();
+  const answer = async (c: Context<HttpEnv>, make: (source: RunSource) => unknown) => {
+    const source = sourceOf(c.req.param('run') ?? '');
+    const text = await cache.get(c.req.url, source.stamp, () => make(source));
+    return c.body(text, 200, { 'content-type': 'application/json' });
+  };
   app.get('/', (c) => c.html(pageHtml()));
   app.get('/api/runs', (c) => {
     for (const source of sources) source.refresh();
     return c.json(sources.map(({ info }) => info));
   });
   app.get('/api/runs/:run/curves', (c) => c.json(sourceOf(c.req.param('run')).curves));
-  app.get('/api/runs/:run/episodes', (c) =>
-    c.json(queryEpisodes(sourceOf(c.req.param('run')).rows, queryOf(c.req.query()))),
-  );
+  app.get('/api/runs/:run/episodes', (c) => answer(c, (source) => queryEpisodes(source.rows, queryOf(c.req.query()))));
   app.get('/api/runs/:run/search', (c) => {
     const { text = '', below, ...filters } = c.req.query();
     return c.json(sourceOf(c.req.param('run')).search(text, filters, readCount(below, Number.MAX_SAFE_INTEGER)));
   });
-  app.get('/api/runs/:run/episodes/:at', async (c) =>
-    c.json(await sourceOf(c.req.param('run')).episode(Number(c.req.param('at')))),
-  );
+  app.get('/api/runs/:run/episodes/:at', (c) => answer(c, (source) => source.episode(Number(c.req.param('at')))));
   app.get('/api/runs/:run/episodes/:at/screenshots/:state', async (c) => {
     const { run, at, state } = c.req.param();
-    const jpeg = await readFile(await sourceOf(run).screenshot(Number(at), Number(state)));
+    const jpeg = readBounded(await sourceOf(run).screenshot(Number(at), Number(state)), MAX_SETTINGS_BYTES);
     return c.body(new Uint8Array(jpeg), 200, { 'content-type': 'image/jpeg' });
   });
-  app.get('/api/runs/:run/episodes/:at/group', async (c) =>
-    c.json(await sourceOf(c.req.param('run')).group(Number(c.req.param('at')))),
-  );
+  app.get('/api/runs/:run/episodes/:at/group', (c) => answer(c, (source) => source.group(Number(c.req.param('at')))));
   return app;
 }
 
@@ -85,9 +88,13 @@ export interface ViewerServer {
  * Serves the viewer.
  * @param port 0 picks a free one @throws {UserError} BAD_ARGUMENT when the port is taken
  */
-export async function serveViewer(sources: readonly RunSource[], port: number): Promise<ViewerServer> {
+export async function serveViewer(
+  sources: readonly RunSource[],
+  port: number,
+  limits: HttpLimits = {},
+): Promise<ViewerServer> {
   try {
-    const server = await listen(viewerApp(sources), { port });
+    const server = await listen(viewerApp(sources), { maxConnections: MAX_CONNECTIONS, ...limits, port });
     return { url: `${server.url}/`, close: () => server.close() };
   } catch (thrown) {
     throw thrown instanceof UserError

@@ -1,9 +1,10 @@
 /** Ids of worlds: a name of the registry, a server's, or the path of a user's own module, as a run records it. */
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { absolutePath } from '../config/paths.ts';
+import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 
@@ -106,7 +107,7 @@ export function envLabel(id: string): string {
 }
 
 function hashOf(url: URL): string {
-  return createHash('sha256').update(readFileSync(url)).digest('hex');
+  return createHash('sha256').update(readBounded(url, MAX_SETTINGS_BYTES)).digest('hex');
 }
 
 /**

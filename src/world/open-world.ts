@@ -100,7 +100,7 @@ function withSafeLabels(tasks: TaskTable): TaskTable {
     label(index) {
       try {
         const label: unknown = tasks.label(index);
-        return typeof label === 'string' ? label : UNLABELLED;
+        return typeof label === 'string' ? label.toWellFormed() : UNLABELLED;
       } catch (thrown) {
         if (!(index >= 0 && index < tasks.count)) throw thrown; // required by the contract
         return UNLABELLED;

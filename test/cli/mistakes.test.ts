@@ -182,7 +182,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
   ['misspelt', () => ['eval', trained, '--split', 'validation'], /--split.*Expected train or test\.$/],
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],
-  ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: EISDIR/],
+  ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: expected a file, found a folder/],
   ['wrong file', () => ['train', '--resume', folder], /is no run: it has no config\.yaml/],
   ['wrong file', () => train('policy.init=/etc/passwd'), /passwd.*expected a folder of checkpoints/],
   ['wrong type', () => train('__proto__.x=1'), /there is no key '__proto__'/],

@@ -45,6 +45,23 @@ it('a sound model and a sound server pass every check, and a server with other n
   }
 });
 
+it.each([1, 16, 64, 128])(
+  'a model of %i positions is checked to its end, or refused in one line',
+  async (positions) => {
+    const short = mkdtempSync(join(tmpdir(), 'longplay-short-'));
+    try {
+      writeTinyChatModel(short);
+      const json = JSON.parse(readFileSync(join(short, 'config.json'), 'utf8')) as object;
+      writeFileSync(join(short, 'config.json'), JSON.stringify({ ...json, max_position_embeddings: positions }));
+      const checks = await checkModel(short, 'none', engine);
+      expect(checks.length).toBeGreaterThan(0);
+      expect(checks.at(-1)).toMatchObject({ ok: false, found: expect.stringMatching(/positions|tokens/) });
+    } finally {
+      rmSync(short, { recursive: true });
+    }
+  },
+);
+
 it('a folder that cannot be used is one line', async () => {
   const [check, ...more] = await checkModel(join(folder, 'none'), 'none', engine);
   expect(more).toEqual([]);

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
+import { nativeThreadsEnded } from '../../src/runtime/native-threads.ts';
 import type { CounterMessage } from '../support/counter-actor.ts';
 import { newGate, openGate, reached } from '../support/gate.ts';
 import { bench } from './laws.ts';
@@ -86,6 +87,46 @@ describe('an actor in a thread', () => {
     });
     openGate(longer);
     await ending;
+  });
+
+  it('that must not be killed may start for any time: the start is reported as it goes on', async () => {
+    const { counter, state, events, system } = make();
+    const gate = newGate();
+    const starting = counter('engine', { killable: false, startMs: 20 }, { slowStart: gate });
+    await reached(gate);
+    const reports = () => events.flatMap((event) => (event.type === 'starting' ? [event.ms] : []));
+    await expect.poll(() => reports().length, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect(reports()).toEqual(reports().toSorted((a, b) => a - b));
+    expect(system.stats()[0]?.state).toBe('starting');
+    openGate(gate);
+    expect((await state(await starting)).incarnation).toBe(1);
+  });
+
+  it('that must not be killed is waited for where the system stops in the middle of its start', async () => {
+    const { counter, system } = make();
+    const gate = newGate();
+    const starting = counter('engine', { killable: false, startMs: 20 }, { slowStart: gate });
+    const refused = expect(starting).rejects.toMatchObject({ code: 'ACTOR_STOPPED' });
+    await reached(gate);
+    let isStopped = false;
+    const stopping = system.stop().then(() => {
+      isStopped = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(isStopped).toBe(false); // its thread is inside the call
+    openGate(gate);
+    await stopping;
+    await refused;
+    expect(await nativeThreadsEnded(20_000)).toBe(true);
+  });
+
+  it('that may be killed is given up where it does not start in time', async () => {
+    const { counter } = make();
+    const gate = newGate(); // never opened
+    await expect(counter('a', { startMs: 100 }, { slowStart: gate })).rejects.toMatchObject({
+      code: 'STALLED',
+      message: '/a was not ready while it started (it may take 100 ms)',
+    });
   });
 
   it('answers an ask whose message cannot cross with an error, and sends the others of the batch', async () => {

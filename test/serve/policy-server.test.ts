@@ -207,7 +207,7 @@ describe('a prompt that cannot fit', () => {
       'a nested conversation',
       '/v1/chat/completions',
       { messages: JSON.parse(`${'['.repeat(3000)}${']'.repeat(3000)}`) },
-      /messages: more than/,
+      /values nested more than 500 levels deep/,
     ],
   ])('is refused before it is read: %s', async (_, path, body, message) => {
     const { ask, codec } = await started();

@@ -56,6 +56,16 @@ describe('safetensors', () => {
     expect([...bytes.subarray(8 + length)]).toEqual([7, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
   });
 
+  it('refuses a name that the header has twice, however it is written', () => {
+    const entry = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}';
+    for (const json of [`{"x":${entry},"x":${entry}}`, `{"x":${entry},"\\u0078":${entry}}`]) {
+      const header = Buffer.alloc(8 + json.length + 4);
+      header.writeBigUInt64LE(BigInt(json.length));
+      header.write(json, 8);
+      expect(() => decodeSafetensors(header, 'w')).toThrow('w: the header has the name "x" twice');
+    }
+  });
+
   it('reads a Buffer into memory of its own', () => {
     const bytes = Buffer.from(encodeSafetensors({ x: { shape: [1], data: Float32Array.of(3) } }));
     const { x } = decodeSafetensors(bytes);
@@ -79,7 +89,7 @@ describe('safetensors', () => {
   it.each([
     ['{', 0, 'not JSON'],
     ['[]', 0, 'not an object'],
-    [{ x: null }, 0, 'dtype undefined'],
+    [{ x: null }, 0, 'dtype nothing'],
     [{ x: { dtype: 'F16', shape: [1], data_offsets: [0, 2] } }, 2, 'dtype "F16"'],
     [{ x: { dtype: 'F32', shape: [-1], data_offsets: [0, 4] } }, 4, 'no valid shape'],
     [{ x: { dtype: 'F32', shape: [1], data_offsets: [4, 0] } }, 4, 'no valid shape'],

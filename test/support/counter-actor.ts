@@ -23,11 +23,14 @@ export interface CounterState {
 
 export interface CounterInit {
   readonly failStart?: boolean;
+  /** Start that is one long call. */
+  readonly slowStart?: Gate;
 }
 
 export default function counter(init: CounterInit): BehaviorFactory<CounterMessage> {
   return (ctx) => {
     if (init.failStart) throw new Error('cannot start');
+    if (init.slowStart) standAt(init.slowStart);
     const seen: number[] = [];
     const random = ctx.rng.next();
     return {

@@ -1,9 +1,12 @@
 /** Task configurations in WebArena's format, from the user's own copy; sites from the original's environment variables. */
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { MAX_DATA_BYTES, readJsonFile, readText } from '../../../src/core/bounded-file.ts';
+import { describeValue } from '../../../src/core/describe-value.ts';
 import { messageOf, UserError } from '../../../src/core/errors.ts';
 import { largestOf } from '../../../src/core/extremes.ts';
+import { parseJson } from '../../../src/core/json-text.ts';
 import type { TaskConfig } from '../server-episode.ts';
 import type { SiteBases, SiteId } from '../urls.ts';
 
@@ -46,7 +49,7 @@ export function siteBases(env: NodeJS.ProcessEnv = process.env): SiteBases {
     if (!/^https?:\/\//.test(value) || !URL.canParse(value)) {
       throw new UserError(
         'BAD_CONFIG',
-        `webarena: ${variable} must be the http address of the site, got ${JSON.stringify(value)}`,
+        `webarena: ${variable} must be the http address of the site, got ${describeValue(value)}`,
       );
     }
     bases[site] = value.replace(/\/+$/, '');
@@ -81,12 +84,12 @@ export function readTasks(folder: string, bases: SiteBases): LiveTasks {
 function configsOf(folder: string): { file: string; text: string }[] {
   try {
     if (folder.endsWith('.json')) {
-      const list = JSON.parse(readFileSync(folder, 'utf8')) as unknown[];
+      const list = readJsonFile(folder, MAX_DATA_BYTES) as unknown[];
       return list.map((one, i) => ({ file: `${folder}, entry ${i}`, text: JSON.stringify(one) }));
     }
     return readdirSync(folder)
       .filter((name) => /^\d+\.json$/.test(name))
-      .map((name) => ({ file: join(folder, name), text: readFileSync(join(folder, name), 'utf8') }));
+      .map((name) => ({ file: join(folder, name), text: readText(join(folder, name)) }));
   } catch (thrown) {
     throw new UserError(
       'BAD_CONFIG',
@@ -103,11 +106,11 @@ function substituteBases(text: string, bases: SiteBases): string {
 
 function checkTask(file: string, text: string, folder: string): LiveTask {
   const fail = (expected: string, got: unknown): never => {
-    throw new UserError('BAD_CONFIG', `webarena: ${file}: expected ${expected}, got ${JSON.stringify(got)}`);
+    throw new UserError('BAD_CONFIG', `webarena: ${file}: expected ${expected}, got ${describeValue(got)}`);
   };
   let raw: LiveTask;
   try {
-    raw = JSON.parse(text) as LiveTask;
+    raw = parseJson(text) as LiveTask;
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `webarena: ${file} is no JSON: ${messageOf(thrown)}`);
   }
@@ -138,7 +141,7 @@ function checkLogin(state: string, file: string): void {
   if (!existsSync(state)) fail('is not there');
   let cookies: readonly { readonly expires?: number }[] | undefined;
   try {
-    cookies = (JSON.parse(readFileSync(state, 'utf8')) as { cookies?: { expires?: number }[] }).cookies;
+    cookies = (readJsonFile(state) as { cookies?: { expires?: number }[] }).cookies;
   } catch {
     fail('is no JSON');
   }

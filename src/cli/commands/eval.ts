@@ -6,7 +6,7 @@ import { loadRunConfig } from '../../config/load.ts';
 import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
-import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
+import { readText } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../learning/evaluation/table.ts';
 import { loadNewestOf } from '../../learning/learner/run-checkpoint.ts';
@@ -149,9 +149,9 @@ function kinds({ greedy, paper }: EvalFlags): readonly ('sampled' | 'greedy')[] 
 function readConfig(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readBounded(path, MAX_SETTINGS_BYTES).toString('utf8');
+    text = readText(path);
   } catch (thrown) {
-    throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration: ${messageOf(thrown)}`);
+    throw new UserError('UNKNOWN_RUN', `no such run or configuration: ${messageOf(thrown)}`);
   }
   const config = loadRunConfig(text, path, overrides);
   return locatePaths(config, path);

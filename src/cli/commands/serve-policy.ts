@@ -19,7 +19,7 @@ export function servePolicy(program: Command): void {
     .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0, MOST.milliseconds), 0)
     .action((run: string, flags: PolicyServerSettings) =>
       runCommand(async () => {
-        const started = await startPolicyServer(run, flags);
+        const started = await startPolicyServer(run, { ...flags, onNotice: err.line });
         for (const warning of started.warnings) err.line(warning);
         out.line(`serving ${started.name} (update ${started.version}) on ${started.url}/v1`);
         await awaitSignal();

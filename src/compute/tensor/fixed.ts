@@ -5,7 +5,8 @@
  * Quantised ones are blocks of 32 along the last axis: w ≈ scale·(code − zero), zero being 128 (8 bits) or 8 (4 bits,
  * two codes to a byte, the first in the low half).
  */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, readSync } from 'node:fs';
+import { openFile } from '../../core/bounded-file.ts';
 import { LongplayError, ShapeError } from '../../core/errors.ts';
 import { apply, type OpDefinition, type Tensor } from './tensor.ts';
 
@@ -102,7 +103,7 @@ export function readFixed(shape: readonly number[], source: FixedSource): Float3
  */
 function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(bytes);
-  const fd = openSync(file, 'r');
+  const fd = openFile(file);
   try {
     // A read moves 2 GiB at most.
     for (let at = 0; at < bytes; ) {

@@ -1,6 +1,7 @@
 /** Tasks that training or an evaluation plays: a split of the world's table, or one of its named sets. */
 import type { Env } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { parseJson } from '../../core/json-text.ts';
 import type { Split } from '../../core/task.ts';
 
 type Table = Pick<Env, 'id' | 'tasks'>;
@@ -57,7 +58,7 @@ export function readTaskIds(text: string, path: string): number[] {
 function jsonWords(text: string, path: string): string[] {
   let items: unknown;
   try {
-    items = JSON.parse(text);
+    items = parseJson(text);
   } catch (thrown) {
     throw new UserError('BAD_ARGUMENT', `--tasks: ${path} is not JSON: ${messageOf(thrown)}`);
   }

@@ -10,6 +10,7 @@ import { firstNotFinite } from '../../compute/finite.ts';
 import { checkModelConfig, type ModelConfig } from '../../compute/model/config.ts';
 import { parameterSpecs } from '../../compute/model/parameters.ts';
 import { depth, positions, width } from '../../config/ranges.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { LongplayError, messageOf } from '../../core/errors.ts';
 import { type Accounting, countUnaccounted, FAILURE_CAUSES, type FailureCause } from '../../core/failure.ts';
 import type { CheckpointContent } from '../../storage/checkpoint.ts';
@@ -200,7 +201,7 @@ export function checkRunContent({ state, tensors }: CheckpointContent, update: n
   const format = (state as { readonly format?: unknown } | null)?.format;
   if (format !== RUN_STATE_FORMAT) {
     throw createStateError(
-      `expected run state format ${RUN_STATE_FORMAT}, got ${JSON.stringify(format)?.slice(0, 60)}; another version of longplay wrote it`,
+      `expected run state format ${RUN_STATE_FORMAT}, got ${describeValue(format, 60)}; another version of longplay wrote it`,
     );
   }
   const checked = runStateSchema.safeParse(state);

@@ -2,6 +2,7 @@
 
 import type { ModelConfig } from '../../compute/model/config.ts';
 import { type ParamSet, parameterSpecs } from '../../compute/model/parameters.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import type { CheckpointContent, Json, LoadedCheckpoint } from '../../storage/checkpoint.ts';
 import type { StoredTensors } from '../../storage/safetensors.ts';
@@ -115,7 +116,7 @@ function checkIdentity(path: string, found: Identity, expected: Identity): void 
   const differs = (key: string, a: unknown, b: unknown) => {
     throw new UserError(
       'BAD_CHECKPOINT',
-      `${path}: it is of another model: ${key} is ${JSON.stringify(a)} there, ${JSON.stringify(b)} here; use the configuration it was trained with`,
+      `${path}: it is of another model: ${key} is ${describeValue(a)} there, ${describeValue(b)} here; use the configuration it was trained with`,
     );
   };
   for (const key of ['env', 'view', 'vocabulary', 'decoder'] as const) {

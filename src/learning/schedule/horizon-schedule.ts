@@ -8,6 +8,8 @@
  *
  * @see ScalingInter-RL: Xi et al. 2025, §3.3. https://arxiv.org/abs/2509.08755
  */
+
+import { describeValue } from '../../core/describe-value.ts';
 import { LongplayError, UserError } from '../../core/errors.ts';
 
 /** Fixed schedule: one horizon for the whole run. */
@@ -258,7 +260,7 @@ function check(config: HorizonConfig): void {
 }
 
 function need(key: string, expected: string, got: unknown, ok: boolean): void {
-  if (!ok) throw new UserError('BAD_CONFIG', `horizon.${key}: expected ${expected}, got ${JSON.stringify(got)}`);
+  if (!ok) throw new UserError('BAD_CONFIG', `horizon.${key}: expected ${expected}, got ${describeValue(got)}`);
 }
 
 function isCount(value: unknown, least: number): boolean {

@@ -2,6 +2,8 @@
  * Task samplers choose the next task. A sampler is a function of its seed and of the results it was given: no clock, no
  * global random. Its state is plain JSON for the checkpoint, and the same tasks follow from it.
  */
+
+import { describeValue } from '../../core/describe-value.ts';
 import { LongplayError, UserError } from '../../core/errors.ts';
 import { Rng, type RngState, seedFrom } from '../../core/rng.ts';
 import type { Task } from '../../core/task.ts';
@@ -255,7 +257,7 @@ function pools(indices: readonly number[], labelOf: (index: number) => string): 
 
 function check(env: string, indices: readonly number[], sampling: TaskSampling): void {
   const need = (ok: boolean, key: string, expected: string, got: unknown): void => {
-    if (!ok) throw new UserError('BAD_CONFIG', `tasks.${key}: expected ${expected}, got ${JSON.stringify(got)}`);
+    if (!ok) throw new UserError('BAD_CONFIG', `tasks.${key}: expected ${expected}, got ${describeValue(got)}`);
   };
   need(indices.length > 0, 'indices', `at least one task of ${env}`, indices);
   need(new Set(indices).size === indices.length, 'indices', 'every task once', 'a repeating list');

@@ -1,5 +1,5 @@
 /** Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address. */
-import type { HttpServer } from '../../http/server.ts';
+import type { HttpLimits, HttpServer, ListenOptions } from '../../http/server.ts';
 import { EXPOSITION_TYPE, expositionText, type Sample } from '../exposition.ts';
 import type { Metric, MetricsRow } from '../metric-table.ts';
 import { points } from '../metrics.ts';
@@ -10,13 +10,16 @@ export interface PrometheusSink extends MetricSink {
   readonly ready: Promise<{ readonly port: number }>;
 }
 
+/** Connections at once: some scrapers. Each is an open file of the process that trains. */
+const MAX_CONNECTIONS = 32;
+
 /**
  * Opens the endpoint.
  * @param port 0 picks a free one; served at `http://127.0.0.1:<port>/metrics`
  */
-export function prometheusSink(port: number): PrometheusSink {
+export function prometheusSink(port: number, limits: HttpLimits = {}): PrometheusSink {
   let row: MetricsRow = {};
-  const server = serveMetrics(port, () => prometheusText(row));
+  const server = serveMetrics({ maxConnections: MAX_CONNECTIONS, ...limits, port }, () => prometheusText(row));
   const ready = server.then(({ url }) => ({ port: Number(new URL(url).port) }));
   ready.catch(() => {}); // reported where it is awaited
   return {
@@ -32,12 +35,12 @@ export function prometheusSink(port: number): PrometheusSink {
 }
 
 /** Serves a text at `/metrics`. The server is loaded for those who use it. */
-async function serveMetrics(port: number, textOf: () => string): Promise<HttpServer> {
+async function serveMetrics(options: ListenOptions, textOf: () => string): Promise<HttpServer> {
   const [{ createApp }, { listen }] = await Promise.all([import('../../http/app.ts'), import('../../http/server.ts')]);
   const app = createApp();
   app.get('/metrics', (c) => c.body(textOf(), 200, { 'content-type': EXPOSITION_TYPE }));
   app.notFound((c) => c.text('see /metrics\n', 404));
-  const server = await listen(app, { port });
+  const server = await listen(app, options);
   server.unref(); // an endpoint is no reason to stay alive
   return server;
 }

@@ -5,6 +5,7 @@
  * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
  */
 import { LongplayError, messageOf } from '../../core/errors.ts';
+import { parseJson } from '../../core/json-text.ts';
 import { excerpt, HttpClient } from '../../http/http-client.ts';
 import { isTokenId } from '../remote/token-id.ts';
 
@@ -217,7 +218,7 @@ function poster({ url, apiKey, attemptMs }: GenerationOptions) {
 /** Parses the body of a server's answer; what is no JSON stays a text. */
 export function parseBody(body: string): unknown {
   try {
-    return JSON.parse(body);
+    return parseJson(body);
   } catch {
     return body;
   }

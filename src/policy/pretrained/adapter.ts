@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { LoraConfig, ModelConfig } from '../../compute/model/config.ts';
 import { loraSpecs } from '../../compute/model/lora.ts';
 import { weightSpecs } from '../../compute/model/parameters.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import { encodeSafetensors } from '../../storage/safetensors.ts';
@@ -89,10 +90,7 @@ function specsOf(config: ModelConfig, lora: LoraConfig, folder: string) {
 
 function readLora(json: Json, source: string): LoraConfig {
   const refuse = (field: string, expected: string): never => {
-    throw new UserError(
-      'BAD_CHECKPOINT',
-      `${source}: ${field} is ${JSON.stringify(json[field])}, expected ${expected}`,
-    );
+    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(json[field])}, expected ${expected}`);
   };
   for (const [field, allowed] of Object.entries(OFF)) {
     if (!allowed.includes(json[field])) refuse(field, JSON.stringify(allowed.at(-1)));

@@ -1,9 +1,10 @@
 /** Merged models: adapters folded into the weights they stand beside. */
-import { closeSync, copyFileSync, fsyncSync, openSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, fsyncSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { LoraConfig } from '../../compute/model/config.ts';
 import { adapterNames, loraScale } from '../../compute/model/lora.ts';
 import { type DenseSource, toBfloat16, toFloat16 } from '../../compute/tensor/fixed.ts';
+import { openFile } from '../../core/bounded-file.ts';
 import { UserError } from '../../core/errors.ts';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import type { PretrainedModel } from './folder.ts';
@@ -88,7 +89,7 @@ function writeFolder(
     if (!values) continue;
     const bytes = narrowValues(values, source.dtype);
     // A link of a hub's cache was copied as the file it names, under the link's own name.
-    const fd = openSync(join(folder, nameOf(model, source.file)), 'r+');
+    const fd = openFile(join(folder, nameOf(model, source.file)), 'r+');
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, source.offset + at);
     fsyncSync(fd);
     closeSync(fd);

@@ -5,8 +5,24 @@
  */
 
 import { checkModelConfig, type ModelConfig } from '../../compute/model/config.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import type { Json } from '../../text/templates/model-text.ts';
+
+/**
+ * Largest values of the sizes: far beyond any model of these families, and small enough that nothing made of one alone
+ * takes long. Without them a number in a file would be memory here.
+ */
+const MAX_SIZES: Readonly<Record<string, number>> = {
+  vocab_size: 2 ** 24,
+  hidden_size: 2 ** 17,
+  num_hidden_layers: 1024,
+  num_attention_heads: 4096,
+  num_key_value_heads: 4096,
+  intermediate_size: 2 ** 20,
+  head_dim: 4096,
+  max_position_embeddings: 2 ** 26,
+};
 
 /** Families of the same block: RMSNorm, rotary positions, grouped-query attention, SwiGLU. */
 const FAMILIES = ['qwen2', 'llama', 'mistral'] as const;
@@ -65,7 +81,7 @@ const READ: ReadonlySet<string> = new Set([
  */
 export function readModelConfig(json: Json, source: string, maxPositions = Number.POSITIVE_INFINITY): ModelConfig {
   const refuse = (field: string, expected: string): never => {
-    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${formatValue(json[field])}, expected ${expected}`);
+    throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(json[field])}, expected ${expected}`);
   };
   const family = json.model_type as (typeof FAMILIES)[number];
   if (!FAMILIES.includes(family)) refuse('model_type', FAMILIES.join(', '));
@@ -77,12 +93,15 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
   if (json.use_sliding_window) refuse('use_sliding_window', 'false: attention is over everything');
   if (family === 'mistral' && json.sliding_window) refuse('sliding_window', 'null: attention is over everything');
   if (json.attention_bias && family !== 'qwen2') refuse('attention_bias', 'false');
-  if (json.layer_types && !(json.layer_types as unknown[]).every((type) => type === 'full_attention')) {
+  const { layer_types: types } = json;
+  if (types != null && !(Array.isArray(types) && types.every((type) => type === 'full_attention'))) {
     refuse('layer_types', '"full_attention" in every place');
   }
   const size = (field: string, fallback?: number): number => {
     const value = json[field] ?? fallback;
-    return Number.isInteger(value) && (value as number) > 0 ? (value as number) : refuse(field, 'a positive integer');
+    const max = MAX_SIZES[field]!;
+    if (Number.isInteger(value) && (value as number) > 0 && (value as number) <= max) return value as number;
+    return refuse(field, `a whole number in [1, ${max}]`);
   };
   const positive = (field: string, fallback: number): number => {
     const value = json[field] ?? fallback;
@@ -127,7 +146,7 @@ function ropeTheta(json: Json, source: string, plain: () => number): number {
   const refuse = (field: string, value: unknown): never => {
     throw new UserError(
       'BAD_CHECKPOINT',
-      `${source}: ${field} is ${formatValue(value)}, expected "default": no scaling`,
+      `${source}: ${field} is ${describeValue(value)}, expected "default": no scaling`,
     );
   };
   const scaling = json.rope_scaling as Json | null | undefined;
@@ -142,15 +161,11 @@ function ropeTheta(json: Json, source: string, plain: () => number): number {
   );
   if (more) refuse(`rope_parameters.${more[0]}`, more[1]);
   if (rope_theta === undefined) return plain();
-  if (typeof rope_theta !== 'number' || !(rope_theta > 0)) {
+  if (typeof rope_theta !== 'number' || !(rope_theta > 0) || !Number.isFinite(rope_theta)) {
     throw new UserError(
       'BAD_CHECKPOINT',
-      `${source}: rope_parameters.rope_theta is ${formatValue(rope_theta)}, expected a positive number`,
+      `${source}: rope_parameters.rope_theta is ${describeValue(rope_theta)}, expected a positive number`,
     );
   }
   return rope_theta;
-}
-
-function formatValue(value: unknown): string {
-  return value === undefined ? 'missing' : JSON.stringify(value).slice(0, 100);
 }

@@ -11,6 +11,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSyn
 import { join, resolve } from 'node:path';
 import type { BaseWeights, ModelConfig } from '../../compute/model/config.ts';
 import { BLOCK, type BlockSource, type FileBytes, type FixedSource } from '../../compute/tensor/fixed.ts';
+import { openFile } from '../../core/bounded-file.ts';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import { freeze } from './base.ts';
 import type { PretrainedModel } from './folder.ts';
@@ -118,7 +119,7 @@ function layoutOf(matrices: readonly (readonly [string, StoredWeight])[], bits: 
 
 function isWhole(file: string, { header, size }: Layout): boolean {
   if (!existsSync(file) || statSync(file).size !== size) return false;
-  const fd = openSync(file, 'r');
+  const fd = openFile(file);
   const kept = new Uint8Array(header.length);
   readSync(fd, kept, 0, kept.length, 0);
   closeSync(fd);

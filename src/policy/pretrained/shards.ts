@@ -3,9 +3,11 @@
  * lists. Headers are read by offset, so a shard may be larger than memory.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, readSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type DenseSource, readFixed } from '../../compute/tensor/fixed.ts';
+import { openFile, readJsonFile } from '../../core/bounded-file.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { parseHeader } from '../../storage/safetensors.ts';
 
@@ -48,7 +50,7 @@ export function findShards(folder: string): Shards {
   }
   let map: Record<string, string>;
   try {
-    map = (JSON.parse(readFileSync(index, 'utf8')) as { weight_map: Record<string, string> }).weight_map;
+    map = (readJsonFile(index) as { weight_map: Record<string, string> }).weight_map;
     if (typeof map !== 'object' || map === null) throw new TypeError('it has no weight_map');
   } catch (thrown) {
     throw new UserError('BAD_CHECKPOINT', `${index}: ${messageOf(thrown)}`, { cause: thrown });
@@ -56,7 +58,7 @@ export function findShards(folder: string): Shards {
   const names = [...new Set(Object.values(map))];
   const invalid = names.find((name) => typeof name !== 'string' || !/^[^/\\]+\.safetensors$/.test(name));
   if (invalid !== undefined) {
-    throw new UserError('BAD_CHECKPOINT', `${index}: ${JSON.stringify(invalid)} is no shard's name`);
+    throw new UserError('BAD_CHECKPOINT', `${index}: ${describeValue(invalid)} is no shard's name`);
   }
   const missing = names.find((name) => !existsSync(join(folder, name)));
   if (missing) throw new UserError('BAD_CHECKPOINT', `${index}: shard ${missing} is missing from ${folder}`);
@@ -114,11 +116,10 @@ export function readShard(file: string): {
   const bad = (what: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${file}: ${what}`);
   };
-  const fd = openSync(file, 'r');
+  const fd = openShard(file);
   try {
     const stat = fstatSync(fd);
     const { size } = stat;
-    if (!stat.isFile()) bad('expected a file of weights');
     const head = new Uint8Array(8);
     if (size < 8 || readSync(fd, head, 0, 8, 0) < 8) bad(`cut short: ${size} bytes, the header length alone takes 8`);
     const length = Number(new DataView(head.buffer).getBigUint64(0, true));
@@ -154,6 +155,14 @@ export function readShard(file: string): {
     return { header, size, writtenMs: stat.mtimeMs, entries, samples };
   } finally {
     closeSync(fd);
+  }
+}
+
+function openShard(file: string): number {
+  try {
+    return openFile(file);
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', messageOf(thrown), { cause: thrown });
   }
 }
 

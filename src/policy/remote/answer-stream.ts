@@ -2,6 +2,8 @@
  * Answers that come as a stream though none was asked for: server-sent events whose `data` lines are chunks of a
  * completion, put together to the answer that they amount to.
  */
+
+import { parseJson } from '../../core/json-text.ts';
 import { parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
 import type { Api } from './openai-client.ts';
@@ -27,7 +29,7 @@ export function joinStream(api: Api, body: string): Json {
     const data = /^data:\s?(.*)$/s.exec(line)?.[1];
     if (data?.trim() === '[DONE]') isWhole = true;
     if (data === undefined || data.trim() === '' || data.trim() === '[DONE]') continue;
-    const chunk = record(parseAnswer(data)) ?? {};
+    const chunk = record(parseChunk(data)) ?? {};
     if (record(chunk.usage)) answer.usage = chunk.usage;
     if (chunk.prompt_token_ids !== undefined) answer.prompt_token_ids = chunk.prompt_token_ids;
     const part = record(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
@@ -41,7 +43,17 @@ export function joinStream(api: Api, body: string): Json {
       `the stream broke off after ${chunks} chunks: no finish_reason and no [DONE] came`,
     );
   }
-  return chunks > 0 ? answer : {};
+  // Halves of a pair that lay in two chunks are one character now.
+  return chunks > 0 ? (parseJson(JSON.stringify(answer)) as Json) : {};
+}
+
+/** Parses a chunk as it is: a character may be spread over two. @throws {RemoteError} malformed */
+function parseChunk(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return parseAnswer(data);
+  }
 }
 
 function addChoice(choice: Json, part: Json): void {

@@ -5,6 +5,8 @@
  *
  * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
  */
+
+import { describeValue } from '../../core/describe-value.ts';
 import { excerpt, HttpClient, type HttpClientOptions, parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
 import { isStream, joinStream } from './answer-stream.ts';
@@ -81,7 +83,7 @@ export class OpenAIClient {
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
-  if (!choice) throw createMalformedError(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
+  if (!choice) throw createMalformedError(`an answer without "choices": ${excerpt(describeValue(answer, 4000), 120)}`);
   const content = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);

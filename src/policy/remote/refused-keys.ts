@@ -2,6 +2,7 @@
  * Refusals of a request: which key a server does not take, or takes in a smaller value, and whether the conversation no longer fits
  * its context. Read from the fields of the error (`param`, `code`) first, and from its words only where it has none. Pure.
  */
+import { parseJson } from '../../core/json-text.ts';
 import type { RemoteError } from '../../http/retry.ts';
 
 /** Keys that a request can do without, and what may stand in their place. */
@@ -46,7 +47,7 @@ interface Refusal {
 function readRefusal({ body, message }: RemoteError): Refusal {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(body ?? '');
+    parsed = parseJson(body ?? '');
   } catch {
     return { param: undefined, code: undefined, message: body ?? message };
   }

@@ -9,8 +9,9 @@
  * users and tools are observations. Every answer of the model is learnt, its thought and its call of a tool included.
  */
 import { existsSync, statSync } from 'node:fs';
-import { MAX_DATA_BYTES, readBounded } from '../../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readText } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { parseJson } from '../../core/json-text.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { wholeLines } from '../../storage/lines.ts';
 import { ACKNOWLEDGEMENT } from '../../text/prompts/conversation.ts';
@@ -32,26 +33,24 @@ export function parseRecords(path: string): unknown {
     const [first] = wholeLines(path, 0, 1);
     if (first?.text?.includes('"longplay-trace"')) return undefined;
   }
-  const fail = (why: string) => new UserError('BAD_TRACE', `cannot read ${path}: ${why}`);
   let text: string;
   try {
-    text = readBounded(path, MAX_DATA_BYTES)
-      .toString('utf8')
-      .replace(/^\ufeff/, '');
+    text = readText(path, MAX_DATA_BYTES);
   } catch (thrown) {
-    throw fail(messageOf(thrown));
+    throw new UserError('BAD_TRACE', `cannot read ${messageOf(thrown)}`);
   }
-  if (!isLines) return parseJson(text, (why) => fail(why));
+  const fail = (why: string) => new UserError('BAD_TRACE', `cannot read ${path}: ${why}`);
+  if (!isLines) return parseOr(text, (why) => fail(`it is no JSON: ${why}`));
   return text
     .split('\n')
     .map((line, i) => [line.trim(), i + 1] as const)
     .filter(([line]) => line !== '')
-    .map(([line, number]) => parseJson(line, (why) => fail(`line ${number} is no JSON: ${why}`)));
+    .map(([line, number]) => parseOr(line, (why) => fail(`line ${number} is no JSON: ${why}`)));
 }
 
-function parseJson(text: string, fail: (why: string) => UserError): unknown {
+function parseOr(text: string, fail: (why: string) => UserError): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (thrown) {
     throw fail(messageOf(thrown));
   }
@@ -206,7 +205,7 @@ function textOf(content: unknown): string | undefined {
 
 function objectOf(text: string): Json | undefined {
   try {
-    return recordOf(JSON.parse(text));
+    return recordOf(parseJson(text));
   } catch {
     return undefined;
   }

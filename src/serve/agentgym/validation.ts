@@ -6,6 +6,7 @@
  * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot distinguish them.
  */
 import type { AgentGymField, AgentGymFields, AgentGymServer, AgentGymValues } from '../../core/agentgym.ts';
+import { parseJson } from '../../core/json-text.ts';
 import { type HttpAnswer, type HttpRequest, json } from '../../http/app.ts';
 import { findJsonMistake } from './python-json.ts';
 
@@ -35,7 +36,7 @@ export function readFields(
   else if (!isJson(contentType)) parsed = body;
   else {
     try {
-      parsed = JSON.parse(body);
+      parsed = parseJson(body);
     } catch {
       return words.refuse([words.badJson(body)]);
     }

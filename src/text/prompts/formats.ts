@@ -3,6 +3,8 @@
  * `parse(print(thought, action))` gives the action back, and any other text is read as an action or refused with a
  * reason that can be shown to the model; nothing throws.
  */
+
+import { parseJson } from '../../core/json-text.ts';
 import type { ActionForm, FormatId, WorldPrompt } from '../../core/prompt.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
@@ -199,8 +201,8 @@ function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {
 
 /** Action as the world takes it. */
 function actionOf(text: string, { foreign }: WorldPrompt, thought: string): Parsed {
-  const action = (foreign ? text.replace(foreign, '') : text).trim();
-  return action === '' ? { error: 'The action is empty.' } : { action, thought: thought.trim() };
+  const action = (foreign ? text.replace(foreign, '') : text).trim().toWellFormed();
+  return action === '' ? { error: 'The action is empty.' } : { action, thought: thought.trim().toWellFormed() };
 }
 
 /** The action that a model's call of a function means. @param args JSON of its arguments */
@@ -208,7 +210,7 @@ export function actionOfCall(world: WorldPrompt, name: string, args: string): Pa
   const values = args.trim() === '' ? {} : jsonObject(args);
   return values
     ? formatCall(world, name, values, '')
-    : { error: `The arguments of ${name.slice(0, 40)} are not a JSON object.` };
+    : { error: `The arguments of ${name.slice(0, 40).toWellFormed()} are not a JSON object.` };
 }
 
 function formatCall(world: WorldPrompt, name: string, values: Record<string, unknown>, thought: string): Parsed {
@@ -224,14 +226,14 @@ function formatCall(world: WorldPrompt, name: string, values: Record<string, unk
     args[parameter] = String(value);
   }
   const extra = Object.keys(values).find((key) => !names.includes(key));
-  if (extra !== undefined) return { error: `${name} has no parameter "${extra.slice(0, 40)}".` };
+  if (extra !== undefined) return { error: `${name} has no parameter "${extra.slice(0, 40).toWellFormed()}".` };
   const call: Call = { form, args };
   return actionOf(fill(call.form, call.args), world, thought);
 }
 
 function unknownFunction(world: WorldPrompt, name: string): Parsed {
   const names = formsOf(world).map((form) => form.name);
-  return { error: `There is no function "${name.slice(0, 40)}"; there are ${names.join(', ')}.` };
+  return { error: `There is no function "${name.slice(0, 40).toWellFormed()}"; there are ${names.join(', ')}.` };
 }
 
 /** JSON object in a text: the whole text, a fenced part, or what lies between its first and last brace. */
@@ -241,7 +243,7 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
   for (const candidate of [text, fence, braces]) {
     if (candidate === undefined) continue;
     try {
-      const value: unknown = JSON.parse(candidate);
+      const value: unknown = parseJson(candidate);
       if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
     } catch {
       // the next candidate

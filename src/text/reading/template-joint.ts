@@ -2,6 +2,8 @@
  * Joint of a chat template: the text that it puts between an answer and the next one. Templates are programs, so it is
  * found by rendering a probe and cutting.
  */
+
+import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import type { PromptFormat } from '../prompts/formats.ts';
@@ -39,7 +41,7 @@ export function findJoint(
   const after = plainly.slice(plainly.lastIndexOf('PROBE ACTION') + 'PROBE ACTION'.length);
   const ending = controls.findFirst(after);
   if (ending === undefined || !after.startsWith(ending)) {
-    return refuse(`an answer is not followed by a special token, but by ${JSON.stringify(after.slice(0, 40))}`);
+    return refuse(`an answer is not followed by a special token, but by ${describeValue(after, 40)}`);
   }
   const end = controls.idOf(ending);
   /** Text around the next question, where the template shows the answer as it was written. */

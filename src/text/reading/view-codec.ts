@@ -64,7 +64,7 @@ export class ViewCodec implements Codec {
   }
 
   decode(ids: Iterable<number>): string {
-    return this.#tokenizer.decode(ids);
+    return this.#tokenizer.decode(ids).toWellFormed();
   }
 
   ends(run: readonly number[]): boolean {
@@ -72,7 +72,7 @@ export class ViewCodec implements Codec {
   }
 
   answer(run: readonly number[]): Answer {
-    return { action: this.#tokenizer.decode(run) };
+    return { action: this.#tokenizer.decode(run).toWellFormed() };
   }
 
   #promptOf(first: First): Prompt {

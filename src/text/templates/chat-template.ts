@@ -1,7 +1,7 @@
 /** Chat templates: conversations → text by a model's own Jinja template, as transformers renders it. */
-import { createContext, Script } from 'node:vm';
 import { Template } from '@huggingface/jinja';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { callWithin } from './deadline.ts';
 import type { Json } from './model-text.ts';
 
 /** Message of a conversation; templates may read more fields than these. */
@@ -19,7 +19,7 @@ export interface RenderOptions {
   readonly variables?: Json;
 }
 
-/** Longest rendering, milliseconds; a conversation of twenty messages takes one. */
+/** Longest parse and longest rendering, milliseconds; a conversation of twenty messages takes one. */
 const RENDER_MS = 5000;
 
 export class ChatTemplate {
@@ -40,7 +40,7 @@ export class ChatTemplate {
     this.#source = source;
     this.#tokens = tokens;
     try {
-      this.#template = new Template(text);
+      this.#template = callWithin(RENDER_MS, () => new Template(text));
     } catch (thrown) {
       // The parser runs off the end of a template that is cut off, into a TypeError of its own.
       const why = thrown instanceof TypeError ? 'it ends in the middle of an expression or block' : messageOf(thrown);
@@ -57,7 +57,7 @@ export class ChatTemplate {
     { tools = null, addGenerationPrompt = false, variables = {} }: RenderOptions = {},
   ): string {
     try {
-      return callWithTimeout(() =>
+      return callWithin(RENDER_MS, () =>
         this.#template.render({
           messages,
           tools,
@@ -71,29 +71,6 @@ export class ChatTemplate {
         cause: thrown,
       });
     }
-  }
-}
-
-const timed = { call: (): string => '' };
-/** Made for the first rendering: most threads that know templates never render one. */
-let script: (() => string) | undefined;
-
-function openScript(): () => string {
-  const [compiled, context] = [new Script('call()'), createContext(timed)];
-  return () => compiled.runInContext(context, { timeout: RENDER_MS }) as string;
-}
-
-/** Calls a function that does not end by itself for sure: only Node's watchdog for scripts can break into one. */
-function callWithTimeout(call: () => string): string {
-  timed.call = call;
-  try {
-    script ??= openScript();
-    return script();
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw thrown;
-    throw new Error(`it did not end within ${RENDER_MS / 1000} s`);
-  } finally {
-    timed.call = () => ''; // keeps no conversation
   }
 }
 

@@ -1,7 +1,10 @@
 /** Tokenizer and chat template of a model's folder, as Hugging Face writes it. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { MAX_DATA_BYTES, readText } from '../../core/bounded-file.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { findDuplicateKey, parseJson } from '../../core/json-text.ts';
 import { ChatTemplate, templateText, templateTokens } from './chat-template.ts';
 import { BpeTokenizer } from './tokenizer.ts';
 
@@ -20,7 +23,7 @@ export function openText(folder: string): PretrainedText {
   const config = readJson(path, 'tokenizer_config.json');
   const tokenizer = new BpeTokenizer(readJson(path, 'tokenizer.json'), config, path);
   const file = join(path, 'chat_template.jinja');
-  const text = existsSync(file) ? readFileSync(file, 'utf8') : templateText(config.chat_template);
+  const text = existsSync(file) ? readText(file) : templateText(config.chat_template);
   return { tokenizer, template: text === undefined ? undefined : new ChatTemplate(text, templateTokens(config), path) };
 }
 
@@ -31,11 +34,22 @@ export function openText(folder: string): PretrainedText {
 export function readJson(folder: string, name: string): Json {
   const path = join(folder, name);
   if (!existsSync(path)) throw new UserError('BAD_CHECKPOINT', `${folder}: ${name} is missing`);
+  let text: string;
   try {
-    const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new TypeError('expected an object');
-    return json as Json;
+    text = readText(path, MAX_DATA_BYTES);
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', messageOf(thrown), { cause: thrown });
+  }
+  let json: unknown;
+  try {
+    json = parseJson(text);
   } catch (thrown) {
     throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`, { cause: thrown });
   }
+  const twice = findDuplicateKey(text);
+  if (twice !== undefined) {
+    throw new UserError('BAD_CHECKPOINT', `${path}: an object in it has the name ${describeValue(twice)} twice`);
+  }
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Json;
+  throw new UserError('BAD_CHECKPOINT', `${path}: expected a JSON object`);
 }

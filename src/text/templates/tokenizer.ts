@@ -2,7 +2,27 @@
 import { createHash } from 'node:crypto';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { callWithin } from './deadline.ts';
 import type { Json } from './model-text.ts';
+
+/** Milliseconds that the patterns of a tokenizer may take over one text. */
+const PATTERN_MS = 5000;
+/** UTF-16 units of the longest pattern; the longest in use has some hundreds. */
+const MAX_PATTERN_CHARS = 10_000;
+
+const CONTRACTIONS = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`;
+const REST = String.raw`\s*[\r\n]+|\s+(?!\S)|\s+`;
+/**
+ * Patterns known to take time in proportion to the text, as tokenizers in use have them: Qwen 2 to 3, Llama 3, GPT-2,
+ * and a few that replace one text. Any other one may backtrack without end, and runs where it can be stopped.
+ */
+const LINEAR: ReadonlySet<string> = new Set([
+  String.raw`${CONTRACTIONS}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|${REST}`,
+  String.raw`${CONTRACTIONS}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|${REST}`,
+  String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+  String.raw`\p{N}{1,3}`,
+  ' ',
+]);
 
 interface AddedToken {
   readonly id: number;
@@ -14,6 +34,9 @@ interface AddedToken {
 export class BpeTokenizer {
   readonly #trusted: Tokenizer;
   readonly #plain: Tokenizer;
+  /** True where its patterns need not end. */
+  readonly #isGuarded: boolean;
+  readonly #source: string;
   /** Ids of the special tokens, by text. */
   readonly special: ReadonlyMap<string, number>;
   /** Fingerprint of the vocabulary: equal for tokenizers that give every text the same ids. */
@@ -26,7 +49,12 @@ export class BpeTokenizer {
    * @throws {UserError} BAD_CHECKPOINT for a tokenizer that cannot be built
    */
   constructor(json: Json, config: Json, source: string) {
+    this.#source = source;
     try {
+      const patterns = [...patternsIn(json, 0)];
+      const long = patterns.find(({ length }) => length > MAX_PATTERN_CHARS);
+      if (long) throw new Error(`a pattern of ${long.length} characters; expected at most ${MAX_PATTERN_CHARS}`);
+      this.#isGuarded = !patterns.every((pattern) => LINEAR.has(pattern));
       this.#trusted = new Tokenizer(json, config);
       const added = (json.added_tokens ?? []) as readonly AddedToken[];
       this.special = new Map(added.filter(({ special }) => special).map(({ content, id }) => [content, id]));
@@ -41,18 +69,47 @@ export class BpeTokenizer {
 
   /** Ids of trusted text: special tokens in it are encoded as such. Nothing is put before or behind. */
   encode(text: string): number[] {
-    return ids(this.#trusted, text);
+    return this.#call(() => ids(this.#trusted, text));
   }
 
   /** Ids of text that a world or a model wrote: special tokens in it are spelt out as letters, so that none is forged. */
   encodePlain(text: string): number[] {
-    return ids(this.#plain, text);
+    return this.#call(() => ids(this.#plain, text));
   }
 
   /** Text of ids; an id that the tokenizer does not have decodes to nothing. */
   decode(tokens: ArrayLike<number>, { special = true }: { readonly special?: boolean } = {}): string {
     const list = Array.from(tokens);
-    return list.length === 0 ? '' : this.#trusted.decode(list, { skip_special_tokens: !special });
+    if (list.length === 0) return '';
+    return this.#call(() => this.#trusted.decode(list, { skip_special_tokens: !special }).toWellFormed());
+  }
+
+  /** Runs the tokenizer. @throws {UserError} BAD_CHECKPOINT where its parts cannot be run, or a pattern does not end */
+  #call<T>(work: () => T): T {
+    try {
+      return this.#isGuarded ? callWithin(PATTERN_MS, work) : work();
+    } catch (thrown) {
+      throw new UserError(
+        'BAD_CHECKPOINT',
+        `${this.#source}: tokenizer.json cannot be used on a text: ${messageOf(thrown)}`,
+        { cause: thrown },
+      );
+    }
+  }
+}
+
+/** Parts of a tokenizer that hold patterns. */
+const PARTS = ['normalizer', 'pre_tokenizer', 'post_processor', 'decoder'];
+/** Levels of parts within parts: real ones have three. */
+const MAX_LEVELS = 32;
+
+/** Regular expressions of a tokenizer. */
+function* patternsIn(json: Json, level: number): Generator<string> {
+  if (level > MAX_LEVELS) throw new Error(`parts within parts; expected at most ${MAX_LEVELS} levels`);
+  for (const [name, value] of Object.entries(json)) {
+    if (level === 0 && !PARTS.includes(name)) continue;
+    if (name === 'Regex' && typeof value === 'string') yield value;
+    else if (typeof value === 'object' && value !== null) yield* patternsIn(value as Json, level + 1);
   }
 }
 

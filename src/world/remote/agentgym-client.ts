@@ -15,6 +15,7 @@
  * @see AgentGym `agentenv/envs/*.py`
  */
 import type { AgentGymClient, AgentGymObject } from '../../core/agentgym.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { Task } from '../../core/task.ts';
@@ -187,7 +188,7 @@ function createUnreadableError(path: string, answer: unknown): RemoteError {
 }
 
 function quoteAnswer(answer: unknown): string {
-  return excerpt(JSON.stringify(answer) ?? 'nothing', 80);
+  return excerpt(describeValue(answer, 4000), 80);
 }
 
 function createMalformedError(message: string): RemoteError {

@@ -22,6 +22,7 @@
  */
 import { z } from 'zod';
 import { systemClock } from '../../core/clock.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
@@ -474,7 +475,7 @@ function readAnswer(message: unknown, { fields, isLongplay }: OpenEnvServer, tur
 }
 
 function createMalformedError(message: unknown): RemoteError {
-  return new RemoteError('malformed', `not an observation: ${excerpt(JSON.stringify(message) ?? 'nothing', 120)}`);
+  return new RemoteError('malformed', `not an observation: ${excerpt(describeValue(message, 4000), 120)}`);
 }
 
 /** @throws {Final} where an episode does not repeat itself */

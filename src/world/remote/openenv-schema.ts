@@ -1,5 +1,6 @@
 /** Actions and observations of an OpenEnv server as text, by the server's own JSON schemas. */
 import { z } from 'zod';
+import { parseJson } from '../../core/json-text.ts';
 
 const objectSchema = z.object({ properties: z.record(z.string(), z.unknown()).default({}) });
 
@@ -42,7 +43,7 @@ export function textFields({ action, observation }: OpenEnvSchemas, named: Parti
 export function writeAction(text: string, { action }: TextFields): object | undefined {
   if (action !== undefined) return { [action]: text };
   try {
-    const read: unknown = JSON.parse(text);
+    const read: unknown = parseJson(text);
     return typeof read === 'object' && read !== null && !Array.isArray(read) ? read : undefined;
   } catch {
     return undefined;

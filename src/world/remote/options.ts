@@ -1,5 +1,6 @@
 /** Options that every remote environment takes, checked. */
 import { MAX_MS } from '../../config/ranges.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 
@@ -45,7 +46,7 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
   }
   const { url, world } = options;
   if (typeof url !== 'string' || !URL.canParse(url)) {
-    throw new UserError('BAD_CONFIG', `${env}: url: expected e.g. http://127.0.0.1:36001, got ${JSON.stringify(url)}`);
+    throw new UserError('BAD_CONFIG', `${env}: url: expected e.g. http://127.0.0.1:36001, got ${describeValue(url)}`);
   }
   if (typeof world !== 'string' || world === '') {
     throw new UserError(
@@ -58,7 +59,7 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
     const value = options[key] ?? DEFAULTS[key];
     if (typeof value === 'number' && value >= 1 && value <= max) return value;
     const expected = `a number from 1 to ${max}`;
-    throw new UserError('BAD_CONFIG', `${env}: ${key}: expected ${expected}, got ${JSON.stringify(value)}`);
+    throw new UserError('BAD_CONFIG', `${env}: ${key}: expected ${expected}, got ${describeValue(value)}`);
   };
   if (typeof tokenEnv !== 'string') throw new UserError('BAD_CONFIG', `${env}: tokenEnv must be a variable's name`);
   return {

@@ -57,6 +57,13 @@ describe('config.json', () => {
     ['quantization_config', { bits: 4 }],
     ['hidden_act', 'gelu'],
     ['num_hidden_layers', 0],
+    ['num_hidden_layers', 1_000_000],
+    ['vocab_size', 2 ** 40],
+    ['max_position_embeddings', 2 ** 31],
+    ['layer_types', 'full_attention'],
+    ['layer_types', { every: 1 }],
+    ['rope_theta', Number.POSITIVE_INFINITY],
+    ['rms_norm_eps', Number.POSITIVE_INFINITY],
     ['num_key_value_heads', 3],
     ['vocab_size', '640'],
     ['rms_norm_eps', -1],
@@ -95,7 +102,11 @@ describe('a model folder', () => {
     ['a weight too many', () => configure({ num_hidden_layers: 1 }), /layers\.1\..* is no part of the model/],
     ['a missing shard', () => index('model-2.safetensors'), /shard model-2\.safetensors is missing/],
     ['a shard outside', () => index('../model.safetensors'), /is no shard's name/],
-    ['a folder for weights', () => folderFor('model.safetensors'), /model\.safetensors: expected a file of weights/],
+    [
+      'a folder for weights',
+      () => folderFor('model.safetensors'),
+      /model\.safetensors: expected a file, found a folder/,
+    ],
   ])('with %s is refused in one line', (_what, harm, message) => {
     writeTinyChatModel(folder);
     harm();
