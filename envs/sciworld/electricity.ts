@@ -72,10 +72,9 @@ export function conduct(thing: Thing): void {
   else if (isGrounded(two) && live(one)) b.volts = VOLTS;
 }
 
-/** True when wires connect `thing`, from either side, with a component of one of these names. */
+/** True when wires connect the cathode (terminal 2) of `thing` with a component of one of these names. */
 export function isConnectedTo(thing: Thing, names: readonly string[]): boolean {
-  if (!thing.terminals) return false;
-  return thing.terminals.some((side) => leadsTo(side, names, REACH));
+  return thing.terminals !== null && leadsTo(thing.terminals[1], names, REACH);
 }
 
 function leadsTo(side: Thing, names: readonly string[], left: number): boolean {

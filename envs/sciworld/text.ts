@@ -10,7 +10,17 @@ export function describeName(thing: Thing): string {
     name = stageName(thing.life!.species, thing.life!.stage);
   if (thing.plane) name = planeName(thing);
   if (thing.kind.form === 'door') name = `${name} between ${thing.portal!.from.name} and ${thing.portal!.to.name}`;
-  const matter = thing.matter;
+  return describeFire(thing, name);
+}
+
+/** Name of a thing with its colour, as shown: "red apple"; '' for kinds that have none. */
+export function describeColored(thing: Thing): string {
+  const { color, id } = thing.kind;
+  return color && describeFire(thing, `${color} ${id}`);
+}
+
+/** Any name of a thing with what fire did to it. */
+function describeFire({ matter }: Thing, name: string): string {
   if (matter?.burning) return `${name} (on fire)`;
   if (matter?.burned) return `burned ${name}`;
   return name;
@@ -159,8 +169,9 @@ function flowerText(thing: Thing, long: boolean): string {
   const genes = thing.bloom!.plant.life!.genes;
   const traits = genes ? `${describeTrait(genes, 'flower size')} ${describeTrait(genes, 'flower color')}` : '';
   const wilting = thing.bloom!.step > 0 ? 'wilting' : '';
-  const text = `a ${wilting} ${traits} ${describeName(thing)}`.replace(/ +/g, ' ');
-  return long ? `${text}. Inside the ${describeName(thing)} is: [${inline(thing.contents, thing)}]` : text;
+  const text = `a ${wilting} ${traits} ${describeName(thing)}`;
+  const inside = long ? `. Inside the flower is: ${inline(thing.contents, thing)}` : '';
+  return (text + inside).replace(/\s+/g, ' ').trim();
 }
 
 function planeText(thing: Thing): string {
@@ -209,8 +220,8 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
     if (!long) return `a ${name}`;
     return t.isOpen ? `a ${name}. In the ${name} is: \n${lines(t.contents, t)}` : `a ${name}.  The drawer is closed.`;
   },
-  cooler: (t, long) => cupboardText(t, long, `a ${describeName(t)}${t.device!.on ? '' : ', which is turned off'}`),
-  stove: (t) => `a ${t.name}, which is turned ${on(t)}. On the ${t.name} is: ${inline(t.contents, t)}.`,
+  cooler: (t) => cupboardText(t, false, `a ${describeName(t)}${t.device!.on ? '' : ', which is turned off'}`),
+  stove: (t) => `a ${t.name}, which is turned ${on(t)}. On the ${t.kind.name} is: ${inline(t.contents, t)}.`,
   oven: (t, long) => cupboardText(t, long, `a ${describeName(t)}, which is turned ${on(t)}`),
   sink: (t, long) => {
     const name = describeName(t);
@@ -220,14 +231,14 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
   },
   toilet: (t) => {
     const name = describeName(t);
-    return `a ${name}${t.device!.on ? ', which is flushing' : ''}. In the ${name} is: ${inline(holdings(t), t)}.`;
+    return `a ${name}${t.count > 0 ? ', which is flushing' : ''}. In the ${name} is: ${inline(holdings(t), t)}.`;
   },
   switchable: (t) => `a ${describeName(t)}, which is turned ${on(t)}`,
   electric: (t, long) => `a ${describeName(t)}, which is ${on(t)}${long ? `. ${contacts(t)}` : ''}`,
   battery: (t, long) => `a ${describeName(t)}${long ? `. ${contacts(t)}` : ''}`,
   wire: (t, long) => `a ${describeName(t)}${long ? contacts(t) : ''}`,
   terminal: (t, long) => {
-    const on = `a ${describeName(t)} on ${describeName(t.contact!.owner)}`;
+    const on = `a ${describeName(t)} on ${t.contact!.owner.name}`;
     return long ? `a ${describeName(t)}.  it is connected to: ${connection(t)}. ` : on;
   },
   door: (t, _long, viewer) => {
@@ -258,7 +269,8 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
   bare: (t) => describeName(t),
   name: (t) => t.name,
   white: (t) => `a white ${describeName(t)}`,
-  colored: (t) => `a ${t.kind.color} ${describeName(t)}`,
+  canonical: (t) => describeColored(t),
+  colored: (t) => `a ${describeColored(t)}`,
   animal: (t) => `a ${describeName(t)}${t.life!.sickly ? ' (that looks unwell)' : ''}`,
   bee: (t, long) => {
     if (t.life!.dead) return `a dead ${describeName(t)}`;

@@ -40,6 +40,7 @@ export type Form =
   | 'bare'
   | 'name'
   | 'white'
+  | 'canonical'
   | 'colored'
   | 'animal'
   | 'bee'
@@ -72,8 +73,8 @@ export interface Kind {
   readonly references: readonly string[];
   /** Each name also as "NAME containing X and Y". */
   readonly containing: boolean;
-  /** Colour shown with the name: "a red apple". */
-  readonly color: string | null;
+  /** Colour that goes with the name in one more name, "red apple"; '' without. */
+  readonly color: string;
   readonly circuit: Circuit;
 }
 
@@ -92,7 +93,7 @@ const PLAIN: Kind = {
   location: false,
   references: [],
   containing: false,
-  color: null,
+  color: '',
   circuit: 'none',
 };
 
@@ -357,6 +358,8 @@ export class World {
   readonly census: Census = { era: -1, at: 0, counts: new Int32Array(0), things: [] };
   /** Catch-up of the place a thing is in, called before that is looked at or changed; see `deferral.ts`. */
   settle: (thing: Thing) => void = () => {};
+  /** Flower pots water themselves (a simplification). */
+  watersPots = false;
   universe!: Thing;
   agent!: Thing;
   inventory!: Thing;

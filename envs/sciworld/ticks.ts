@@ -23,14 +23,19 @@ const DOINGS: Readonly<Record<string, Doing>> = {
   bathtub: fillSink,
   toilet(thing, world) {
     const drain = thing.portals[0]!.portal!;
-    drain.open = false;
-    if (thing.count === 0 && !thing.device!.on) return;
-    thing.count++;
-    fill(thing, world);
-    drain.open = thing.count < FLUSH_STAGES;
-    if (drain.open) return;
-    thing.count = 0;
-    thing.device!.on = false;
+    if (thing.count === 0 && thing.device!.on) {
+      thing.count = 1;
+      drain.open = true;
+    }
+    if (thing.count > 0) {
+      fillWithin(thing, world);
+      thing.count++;
+      if (thing.count > FLUSH_STAGES) {
+        thing.device!.on = false;
+        thing.count = 0;
+      }
+    }
+    if (thing.count === 0) drain.open = false;
   },
   drain(thing, world) {
     const { from, to, open } = thing.portal!;
@@ -38,6 +43,9 @@ const DOINGS: Readonly<Record<string, Doing>> = {
     for (const inside of from.contents) if (inside.matter?.state === LIQUID) world.move(inside, to);
   },
   fountain: fill,
+  'flower pot'(thing, world) {
+    if (world.watersPots) fill(thing, world);
+  },
   'self watering flower pot': fill,
   ground(thing, world) {
     for (const inside of thing.contents) if (thing.parent) world.move(inside, thing.parent);
@@ -59,7 +67,11 @@ const DOINGS: Readonly<Record<string, Doing>> = {
 const OWN: readonly (Doing | null)[] = listKinds().map(({ id }) => DOINGS[id] ?? null);
 
 function fillSink(thing: Thing, world: World): void {
-  if (!thing.device!.on) return;
+  if (thing.device!.on) fillWithin(thing, world);
+}
+
+/** Puts water into the open containers in a container, then into itself, where there is none. */
+function fillWithin(thing: Thing, world: World): void {
   for (const inside of thing.visible()) if (inside.isOpen) fill(inside, world);
   fill(thing, world);
 }

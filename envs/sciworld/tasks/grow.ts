@@ -36,8 +36,8 @@ const jarGoals = () => [
 
 const AFTER_TWO = { after: ['atLeast2Reproducing'] };
 
-/** At least 1 to `most` plants in each stage, then the hive, a bee and the fruit. */
-function harvestGoals(species: string, most: number, fruit: Goal): Goal[] {
+/** At least 1 to `most` plants in each stage, then the hive, a bee and the fruit. @param hive when the hive counts */
+function harvestGoals(species: string, most: number, hive: Pick<Goal, 'after'>, fruit: Goal): Goal[] {
   const count: Goal[] = [];
   for (let n = 1; n <= most; n++) {
     STAGES.forEach((stage, i) => {
@@ -47,7 +47,7 @@ function harvestGoals(species: string, most: number, fruit: Goal): Goal[] {
   }
   return [
     ...count,
-    goals.containerOpen('bee hive', 'bee hive open (after reprod. life stage)'),
+    goals.containerOpen('bee hive', 'bee hive open (after reprod. life stage)', hive),
     goals.requireSameRoom('adult bee', 'be in same location as pollinator (after reprod. life stage)', AFTER_TWO),
     fruit,
   ];
@@ -113,7 +113,7 @@ const GROW = (
           ordered: [goals.find(species, 'focus on the grown fruit')],
           optional: [
             ...optional,
-            ...harvestGoals(species, 2, goals.requireSameRoom(species, 'be in same location as fruit')),
+            ...harvestGoals(species, 2, {}, goals.requireSameRoom(species, 'be in same location as fruit')),
           ],
         };
       }
@@ -192,7 +192,12 @@ function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number
       ...jarGoals(),
       ...moving(),
       ...potGoals(pots, seed),
-      ...harvestGoals(table, POTS_USED, goals.requireSameRoom(table, 'be in same location as grown seed', AFTER_TWO)),
+      ...harvestGoals(
+        table,
+        POTS_USED,
+        AFTER_TWO,
+        goals.requireSameRoom(table, 'be in same location as grown seed', AFTER_TWO),
+      ),
     ],
   };
 }

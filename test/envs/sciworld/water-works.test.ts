@@ -79,10 +79,10 @@ describe('a toilet', () => {
       seen.push([drain.portal!.open, thing.count]);
     }
     expect(seen).toEqual([
-      [true, 1],
       [true, 2],
       [true, 3],
       [true, 4],
+      [true, 5],
       [false, 0],
       [false, 0],
     ]);
