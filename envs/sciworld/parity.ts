@@ -8,6 +8,7 @@ import { UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 import { points } from './env.ts';
 import { STATE_NAMES } from './materials.ts';
+import { isPublished, replayPublished } from './parity-published.ts';
 import { findRegistered, Simulator } from './simulator.ts';
 import { TABLES } from './tasks.ts';
 import type { Thing } from './thing.ts';
@@ -58,11 +59,12 @@ interface Exchange {
 
 const MOVE_LIMIT = 100;
 
-export const parity: Parity = (records, report) => {
+export const parity: Parity = (records, report, _file, serve) => {
   const [first] = records as readonly Record<string, unknown>[];
+  if (first && isPublished(first)) return replayPublished(records, report, serve);
   if (first && 'initial_valid' in first) return replayEpisodes(records as readonly RecordedEpisode[], report);
   if (first && 'method' in first) return replayHttp(records as readonly Exchange[], report);
-  throw new UserError('BAD_TRACE', 'sciworld: expected episodes of ScienceWorld 1.3.0 or HTTP exchanges');
+  throw new UserError('BAD_TRACE', 'sciworld: expected episodes of ScienceWorld or HTTP exchanges');
 };
 
 function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): ParityCounts {
