@@ -271,9 +271,8 @@ function light(on: Thing): string {
 }
 
 function dig(stage: Stage, on: Thing): string {
-  if (on.kind.id !== 'ground') return UNCLEAR;
-  const room = stage.world.agent.parent!;
-  for (const id of ['hole', 'soil']) stage.world.move(stage.world.make(kind(id)), room);
+  if (on.kind.id !== 'ground' || !on.parent) return UNCLEAR;
+  for (const id of ['hole', 'soil']) stage.world.move(stage.world.make(kind(id)), on.parent);
   return 'You dig a hole in the ground, and place the soil nearby.';
 }
 
@@ -289,7 +288,6 @@ function chop(stage: Stage, on: Thing): string {
   }
   if (!on.device) return UNCLEAR;
   on.device.broken = true;
-  on.device.on = false;
   return `You hit the ${on.name} with the axe, causing it to break.`;
 }
 

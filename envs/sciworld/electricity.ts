@@ -54,13 +54,13 @@ export function conduct(thing: Thing): void {
     }
     case 'user': {
       const powered = a.connection !== null && b.connection !== null && isGrounded(one) && live(two);
-      thing.device!.on = powered && !thing.device!.broken;
+      thing.device!.on = powered;
       if (powered) a.volts = VOLTS;
       return;
     }
     case 'switch':
-      if (!thing.device!.on) return;
-      break;
+      // It leads to ground while on, but carries no voltage.
+      return;
   }
   if (!conducts(thing)) {
     a.volts = null;

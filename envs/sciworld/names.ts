@@ -57,7 +57,7 @@ function ownNames(thing: Thing, viewer: Thing | null): string[] {
       names.add(`${thing.bloom!.species} pollen`);
       break;
     case 'plane':
-      for (const name of ['inclined plane', 'plane']) {
+      for (const name of ['inclined plane', 'plane', thing.name, described]) {
         names.add(name);
         if (thing.plane!.letter) names.add(`${name} ${thing.plane!.letter}`);
       }

@@ -179,13 +179,14 @@ function planeText(thing: Thing): string {
   const on = thing.visible();
   if (on.length === 0) return text;
   const parts = on.map((block) => {
-    const height = thing.plane!.heights.get(block) ?? 1;
+    const height = thing.plane!.heights.get(block);
+    if (height === undefined) return `a ${describeName(block)}`;
     const where =
       height >= Math.fround(0.99)
         ? 'at the top of the plane'
         : height <= 0
           ? 'at the bottom of the plane'
-          : `approximately ${((1 - height) * 100).toFixed(0)}% down the plane`;
+          : `approximately ${(100 - 100 * height).toFixed(0)}% down the plane`;
     return `a ${describeName(block)} ${where}`;
   });
   return `${text}, with:  ${parts.join(', ')}`;

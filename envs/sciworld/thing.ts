@@ -181,7 +181,7 @@ export interface Plane {
   readonly friction: number;
   readonly letter: string;
   readonly surface: string;
-  /** Height of each thing on it, in [0, 1]; 1 is the top. */
+  /** Height of each thing that was put on it, in [0, 1]; 1 is the top. */
   readonly heights: Map<Thing, number>;
 }
 
@@ -395,13 +395,14 @@ export class World {
     owner.terminals = [made[0]!, made[1]!];
   }
 
-  /** Puts `thing` into `into`, out of wherever it was. Into itself: nothing happens. */
+  /** Puts `thing` into `into`, out of wherever it was; on a plane, at its top. Into itself: nothing happens. */
   move(thing: Thing, into: Thing): void {
     if (thing === into) return;
     this.settle(into);
     this.take(thing);
     into.contents = insertById(into.contents, thing);
     into.known = null;
+    into.plane?.heights.set(thing, 1);
     thing.parent = into;
     this.changes.count++;
   }

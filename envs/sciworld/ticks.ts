@@ -83,19 +83,18 @@ function outdoors(thing: Thing): void {
     if (!at.isOpen) break;
     at = at.parent;
   }
-  thing.device!.on = at?.kind.id === 'outside' && !thing.device!.broken;
+  thing.device!.on = at?.kind.id === 'outside';
 }
 
 /** Things on a plane slide down, faster the steeper and smoother it is. */
 function slide(thing: Thing): void {
-  const plane = thing.plane!;
-  for (const block of plane.heights.keys()) if (block.parent !== thing) plane.heights.delete(block);
-  const step = GRAVITY * Math.sin((plane.angle * Math.PI) / 180) * (1 - plane.friction);
+  const { angle, friction, heights } = thing.plane!;
+  const step = GRAVITY * Math.sin(angle * (Math.PI / 180)) * (1 - friction);
   for (const block of thing.contents) {
-    if (block.hidden) continue;
-    const height = plane.heights.get(block) ?? 1;
+    const height = heights.get(block);
+    if (block.hidden || height === undefined) continue;
     const state = block.matter?.state;
-    plane.heights.set(block, state === LIQUID ? 0 : state === GAS ? 1 : Math.max(0, height - step));
+    heights.set(block, state === LIQUID ? 0 : state === GAS ? 1 : Math.max(0, height - step));
   }
 }
 

@@ -500,12 +500,13 @@ describe('tools', () => {
     );
   });
 
-  it('the axe breaks devices and leaves the rest alone', () => {
+  it('the axe breaks devices, which stay as they are, and leaves the rest alone', () => {
     at('outside');
     const watch = put('stopwatch', 'outside');
     watch.device!.on = true;
     expect(simulator.step('use axe on stopwatch')).toBe('You hit the stopwatch with the axe, causing it to break.');
-    expect(watch.device).toMatchObject({ broken: true, on: false });
+    expect(watch.device).toMatchObject({ broken: true, on: true });
+    expect(simulator.step('deactivate stopwatch')).toContain('appears broken');
     expect(simulator.step('use axe on fire pit')).toBe("I'm not sure how to use those two things together.");
   });
 
