@@ -101,7 +101,10 @@ function plantNames(thing: Thing, described: string, names: Set<string>): void {
   if (life.genes) {
     names.add(life.species);
     const traits = stage === 'seed' ? seedTraits(thing) : isGrown(thing) ? joinTraits(thing) : '';
-    if (traits) for (const name of [...names]) names.add(name.replaceAll(named, `${traits} ${named}`));
+    // The original searches by pattern, and finds no name with "(on fire)" in it.
+    if (traits && !thing.matter!.burning) {
+      for (const name of [...names]) names.add(name.replaceAll(named, `${traits} ${named}`));
+    }
   }
   if (life.sickly) for (const name of [...names]) names.add(`sick ${name}`);
 }

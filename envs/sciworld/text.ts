@@ -111,11 +111,13 @@ function doors(place: Thing): string {
     .join('');
 }
 
-/** Name of a tree's fruit, a pea's or an unknown plant's: "apple seed" while a seed, then "apple tree" or "pea plant". */
+/**
+ * Name that a plant gets with its tick: "apple seed" while a seed, then "apple tree" or "pea plant", with what fire did
+ * to it. So the described name of a plant that burned says so twice.
+ */
 export function plantName(thing: Thing): string {
-  const life = thing.life!;
-  if (life.stage === 'seed') return `${life.species} seed`;
-  return life.genes ? `${life.species} plant` : `${life.species} tree`;
+  const { species, stage, genes } = thing.life!;
+  return describeFire(thing, `${species} ${stage === 'seed' ? 'seed' : genes ? 'plant' : 'tree'}`);
 }
 
 /** Traits of a seed that can be seen: "round green". */
