@@ -549,6 +549,15 @@ export function candidates(agent: Thing): Thing[] {
   return found;
 }
 
+/** Things that a command to teleport can speak of, by id: all in the world that is not shut away or carried. */
+export function candidatesAnywhere(universe: Thing): Thing[] {
+  const found: Thing[] = [];
+  const walk = ++universe.changes.walks;
+  pass(universe, found, walk);
+  reach(universe, found, walk);
+  return found.sort((a, b) => a.id - b.id);
+}
+
 function reach(container: Thing, found: Thing[], walk: number): void {
   for (const thing of container.contents) {
     pass(thing, found, walk);

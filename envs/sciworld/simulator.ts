@@ -4,7 +4,7 @@ import { deferTicks, settleAll, tickWorld } from './deferred-ticks.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
-import { candidates, chooseReferents, listAccessible, plain } from './names.ts';
+import { candidates, candidatesAnywhere, chooseReferents, listAccessible, plain } from './names.ts';
 import { match, type Nameable, nameable, optionText, type Reading } from './parser.ts';
 import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
@@ -181,7 +181,8 @@ export class Simulator implements Stage {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
       if (action.when === 'teleport') this.settle();
-      const things = action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
+      const far = action.when === 'teleport';
+      const things = far ? nameable(candidatesAnywhere(this.world.universe), agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
     return readings;

@@ -9,7 +9,8 @@ export function describeName(thing: Thing): string {
   if (thing.kind.form === 'animal' || thing.kind.form === 'bee')
     name = stageName(thing.life!.species, thing.life!.stage);
   if (thing.plane) name = planeName(thing);
-  if (thing.kind.form === 'door') name = `${name} between ${thing.portal!.from.name} and ${thing.portal!.to.name}`;
+  // A drain too is a door to it.
+  if (thing.portal) name = `door between ${thing.portal.from.name} and ${thing.portal.to.name}`;
   return describeFire(thing, name);
 }
 

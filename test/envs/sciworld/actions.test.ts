@@ -134,9 +134,19 @@ describe('going', () => {
     },
   );
 
+  it('through a drain is not clear, which is a door where it is described', () => {
+    at('kitchen');
+    expect(simulator.step('focus on drain')).toBe('You focus on the door between sink and sewer.');
+    expect(simulator.step('go to drain')).toBe('Its not clear how to go to/through a drain.');
+  });
+
   it('by teleport ignores doors', () => {
     expect(at('foundry')).toBe('You teleport to the foundry.');
     expect(simulator.step('teleport to blast furnace')).toBe('Its not clear how to go to blast furnace.');
+    for (const name of ['universe', 'sewer'])
+      expect(simulator.step(`teleport to ${name}`)).toBe(`Its not clear how to go to ${name}.`);
+    const listed = simulator.valid().filter((text) => text.startsWith('teleport'));
+    expect([listed.length, listed.some((text) => /universe|sewer/.test(text))]).toEqual([10, false]);
     expect(simulator.world.agent.parent!.name).toBe('foundry');
   });
 });

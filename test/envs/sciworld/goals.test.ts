@@ -218,6 +218,8 @@ describe('goals about the thing in focus', () => {
     expect(types.findPlane('K', 'steel', '', 'surface').test(plane, sight)).toBe('yes');
     expect(types.findPlane('K', 'glass', '', 'surface').test(plane, sight)).toBe('failed');
     expect(types.findPlane('K', 'B', '', 'letter').test(put('soap'), sight)).toBe('failed');
+    plane.name = 'liquid steel';
+    expect(types.findPlane('K', 'B', '', 'letter').test(plane, sight)).toBe('failed');
   });
 
   it.each([
@@ -317,6 +319,19 @@ describe('goals about the thing in focus', () => {
     expect(types.boxByTemperature('red box', 'green box', 50, '').test(apple, sight)).toBe('no');
   });
 
+  it('box by temperature: in the box itself, not in a jug in it', () => {
+    const { put, sight } = scene();
+    const soap = put('soap', put('jug', put('red box')));
+    soap.matter!.temperature = 90;
+    expect(types.boxByTemperature('red box', 'green box', 50, '').test(soap, sight)).toBe('no');
+  });
+
+  it('in a box that lies in the wrong one, which fails', () => {
+    const { put, sight } = scene();
+    const soap = put('soap', put('red box', put('green box')));
+    expect(types.inBox('K', 'red box', '', ['green box']).test(soap, sight)).toBe('failed');
+  });
+
   it('in a box, at any depth; in a wrong one it fails', () => {
     const { put, sight } = scene();
     const box = put('red box');
@@ -346,6 +361,15 @@ describe('goals about the thing in focus', () => {
     expect(goal.test(soap, sight)).toBe('no');
     soap.matter!.temperature = to;
     expect(goal.test(soap, sight)).toBe(verdict);
+  });
+
+  it('warmer than what was in focus at the first look, whatever is in focus now', () => {
+    const { put, sight } = scene();
+    const [cold, warm] = [put('soap'), put('brick')];
+    warm.matter!.temperature = 50;
+    sight.last = cold;
+    const goal = types.warmer(20, '');
+    expect([goal.test(cold, sight), goal.test(warm, sight)]).toEqual(['no', 'yes']);
   });
 });
 
@@ -409,6 +433,19 @@ describe('goals about the place', () => {
     world.move(world.agent, put('hallway', world.universe));
     expect(check(goal, sight)).toBe('yes');
     expect(check(types.newPlace('', 'hallway'), sight)).toBe('yes');
+  });
+
+  it('in another place: not than the one that counts at once, but than the first after it', () => {
+    const { world, room, put, sight } = scene();
+    const [hallway, bedroom] = [put('hallway', world.universe), put('bedroom', world.universe)];
+    const goal = types.newPlace('', 'kitchen');
+    expect(check(goal, sight)).toBe('yes');
+    world.move(world.agent, hallway);
+    expect(check(goal, sight)).toBe('no');
+    world.move(world.agent, bedroom);
+    expect(check(goal, sight)).toBe('yes');
+    world.move(world.agent, room);
+    expect(check(goal, sight)).toBe('yes');
   });
 
   it('by name, and with an open door', () => {

@@ -215,6 +215,27 @@ describe('plants', () => {
     expect(life.stage).toBe('dead');
   });
 
+  it('leave the pollen of their flowers when they die, and no flower', () => {
+    const { plant, life, pass, water } = potted('reproducing');
+    for (let i = 0; i < 6; i++) {
+      water();
+      pass();
+    }
+    expect(plant.has('flower')).toBe(true);
+    life.stage = 'dead';
+    pass();
+    const left = plant.parent!.visible().map(({ name }) => name);
+    expect(left).toContain('pollen');
+    expect([left.some((name) => name.startsWith('flower')), plant.contents.length]).toEqual([false, 0]);
+  });
+
+  it('that burn say so in their own name, and so twice where they are described', () => {
+    const { plant, pass } = potted('adult');
+    plant.matter!.burning = true;
+    pass();
+    expect([plant.name, describeName(plant)]).toEqual(['apple tree (on fire)', 'apple tree (on fire) (on fire)']);
+  });
+
   it('are named by the stage of the tick before, and can be eaten as seeds alone', () => {
     const { plant, pass, water } = potted('seed');
     expect(plant.name).toBe('plant');

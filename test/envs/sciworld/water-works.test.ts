@@ -92,6 +92,27 @@ describe('a toilet', () => {
   });
 });
 
+it('a toilet that flushes fills what stands open in it', () => {
+  const small = smallWorld();
+  const { thing } = drained(small, 'toilet');
+  const cup = small.put('glass cup', thing);
+  small.pass();
+  expect(waters(cup)).toBe(0);
+  thing.device!.on = true;
+  small.pass();
+  expect(waters(cup)).toBe(1);
+});
+
+it('a flower pot waters itself where the simplification says so', () => {
+  const small = smallWorld();
+  const pot = small.put('flower pot');
+  small.pass();
+  expect(waters(pot)).toBe(0);
+  small.world.watersPots = true;
+  small.pass();
+  expect(waters(pot)).toBe(1);
+});
+
 describe('other things with a will of their own', () => {
   it.each(['fountain', 'self watering flower pot'])('a %s has water after each tick', (id) => {
     const small = smallWorld('outside');
