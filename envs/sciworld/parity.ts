@@ -78,7 +78,7 @@ function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): P
     }
     const simulator = new Simulator(task, episode.variation);
     compare(report, where, 'description', episode.task_description, simulator.description);
-    compare(report, where, 'things at the start', flat(episode.state), flatOurs(simulator.world.universe));
+    compare(report, where, 'things at the start', flat(episode.state), listAll(simulator.world.universe));
     const inTable = episode.data_idx === null ? null : TABLES.agentgym.at(episode.data_idx);
     compare(
       report,
@@ -155,12 +155,13 @@ function flat(thing: RecordedThing, path = ''): string[] {
   return [line, ...inside.flatMap((held) => flat(held, at))];
 }
 
-function flatOurs(thing: Thing, path = ''): string[] {
+/** All things, one line each, as they are compared: number, path, matter, whether open and on. */
+export function listAll(thing: Thing, path = ''): string[] {
   const { matter: m, container: c, device: d } = thing;
   const at = `${path}/${thing.name}`;
   const state = d && { isActivated: d.on, isBroken: d.broken };
   const line = describe(thing.id, at, m && [m.name, STATE_NAMES[m.state], m.temperature], c?.open, state);
-  return [line, ...thing.contents.flatMap((held) => flatOurs(held, at))];
+  return [line, ...thing.contents.flatMap((held) => listAll(held, at))];
 }
 
 function describe(

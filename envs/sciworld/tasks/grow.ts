@@ -62,15 +62,17 @@ const SEEDS = 5;
 const POTS_OFFSET = JAR_IDS * ROOMS.length * SPECIES.length;
 const POTS = [1, 2, 3].map((n) => `flower pot ${n}`);
 
+/** Pots with soil, pots with heaps of soil beside them (of which only the first is placed), or pots alone. */
 function placePots(site: Site, kind: number): void {
   const base = POTS_OFFSET + 18 * kind;
   POTS.forEach((name, i) => {
-    const pot = site.make('flower pot', base + (kind === 0 ? 6 : 3) * i);
+    const at = base + (kind === 2 ? 3 : 6) * i;
+    const pot = site.make('flower pot', at);
     pot.name = name;
-    if (kind === 0) site.world.move(site.make('soil', base + 6 * i + 3), pot);
+    if (kind === 0) site.world.move(site.make('soil', at + 3), pot);
     site.place(pot, 'greenhouse');
+    if (kind === 1) site.place(site.make('soil', at + 3), 'greenhouse');
   });
-  if (kind === 1) site.place(site.make('soil', base + 9), 'greenhouse');
 }
 
 const GROW = (

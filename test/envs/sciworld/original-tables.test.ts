@@ -1,13 +1,16 @@
 /**
- * What version 1.3.0 has, as facts: every thing that its constructors make without help, and the goals of every task
- * with their keys. One entry of ours that serves several of theirs has to be each of them.
+ * What version 1.3.0 has, as facts: every thing that its constructors make without help, the goals of every task with
+ * their keys, and checksums of what variations begin with. One entry of ours that serves several of theirs has to be
+ * each of them.
  */
 import { readFileSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { JavaRandom } from '../../../envs/sciworld/java-random.ts';
 import { kind } from '../../../envs/sciworld/kinds.ts';
 import { STATE_NAMES } from '../../../envs/sciworld/materials.ts';
 import { ownSet } from '../../../envs/sciworld/names.ts';
+import { listAll } from '../../../envs/sciworld/parity.ts';
 import { findRegistered, Simulator } from '../../../envs/sciworld/simulator.ts';
 import { cursory, describeDetails } from '../../../envs/sciworld/text.ts';
 import { World } from '../../../envs/sciworld/thing.ts';
@@ -79,5 +82,28 @@ describe('goals have the kinds, keys and conditions of the original', () => {
     const write = ({ kind, key, after, clearsFocus }: (typeof goals.ordered)[number]) =>
       kind + (key ? ` key=${key}` : '') + (after ? ` after=${after.join(', ')}` : '') + (clearsFocus ? ' clears' : '');
     expect({ ordered: goals.ordered.map(write), optional: goals.optional.map(write) }).toEqual({ ordered, optional });
+  });
+});
+
+interface StartRow {
+  readonly task: string;
+  /** Checksum of the description and all things, by variation. */
+  readonly starts: Readonly<Record<string, number>>;
+}
+
+describe('variations begin as in the original, with every number, place, state and text', () => {
+  const tasks = rows<StartRow>('sciworld-starts');
+
+  it('of all 30 tasks', () => {
+    expect(tasks).toHaveLength(30);
+  });
+
+  it.each(tasks.map((row) => [row.task, row] as const))('%s', (name, { starts }) => {
+    const task = findRegistered(name)!;
+    const ours = Object.keys(starts).map((variation) => {
+      const { world, description } = new Simulator(task, Number(variation));
+      return [variation, crc32([description, ...listAll(world.universe)].join('\n'))];
+    });
+    expect(Object.fromEntries(ours)).toEqual(starts);
   });
 });
