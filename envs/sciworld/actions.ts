@@ -74,8 +74,7 @@ function refuseMove(_stage: Stage, x: Thing, into: Thing): string | null {
 }
 
 function move(stage: Stage, x: Thing, into: Thing): string {
-  const prefix = unplug(x);
-  const text = `${prefix}You move the ${x.name} to the ${into.name}.`;
+  const text = `${unplug(x)}You move the ${x.name} to the ${into.name}.`;
   stage.world.move(x, into);
   return text;
 }
@@ -87,17 +86,17 @@ function unplug(x: Thing): string {
 function refusePour(_stage: Stage, x: Thing, into: Thing): string | null {
   if (!x.moveable) return `The ${x.name} is not moveable.`;
   const from = x.parent;
-  if (!from) return `The ${x.name} can't be poured out because it doesn't appear to be in a container.`;
-  if (x.container) {
+  if (x.container?.is) {
     if (!x.container.open) return `The ${x.name} can't be poured out, because it's not open.`;
   } else {
+    if (!from) return `The ${x.name} can't be poured out because it doesn't appear to be in a container.`;
     if (!from.moveable) return `The ${from.name} the ${x.name} is in is not movable.`;
     if (x.matter?.state === SOLID) return "I'm not sure how to pour a solid.";
     if (x.matter?.state === GAS) return "You can't pour a gas directly.";
   }
   if (!into.container?.is) return "That can't be moved there, because it's not a container.";
   if (!into.container.open) return `That can't be moved there, because the ${into.name} isn't open.`;
-  if (x.container && x.contents.length === 0) return `The ${x.name} is empty, so there's nothing to pour.`;
+  if (x.container?.is && x.contents.length === 0) return `The ${x.name} is empty, so there's nothing to pour.`;
   return null;
 }
 
@@ -110,9 +109,9 @@ const MOVING: Pairs = {
 };
 const POURING: Pairs = {
   x: ({ moveable, parent, container, contents, matter }) => {
-    if (!moveable || !parent) return false;
-    if (container) return container.open && contents.length > 0;
-    return parent.moveable && matter?.state !== SOLID && matter?.state !== GAS;
+    if (!moveable) return false;
+    if (container?.is) return container.open && contents.length > 0;
+    return parent?.moveable === true && matter?.state !== SOLID && matter?.state !== GAS;
   },
   y: isContainer,
   itself: true,
@@ -131,16 +130,14 @@ const CONNECTING: Pairs = {
 
 function pour(stage: Stage, x: Thing, into: Thing): string {
   if (x === into) return "You can't move something into itself.";
-  if (x.container?.is) {
-    for (const inside of x.visible()) {
-      disconnect(inside);
-      stage.world.move(inside, into);
-    }
-    return `${unplug(x)}You pour the contents of the ${x.name} into the ${into.name}.`;
+  const poured = x.container?.is ? x.contents.filter((inside) => inside.moveable) : [x];
+  let text = '';
+  for (const each of poured) {
+    stage.world.move(each, into);
+    const cut = unplug(each);
+    if (cut) text += `${cut}\n`;
   }
-  const text = `${unplug(x)}You pour the ${x.name} into the ${into.name}.`;
-  stage.world.move(x, into);
-  return text;
+  return `${text}You pour the ${x.container?.is ? 'contents of the ' : ''}${x.name} into the ${into.name}.`;
 }
 
 function liquids(thing: Thing): Thing[] {
@@ -159,10 +156,14 @@ function refuseDunk(_stage: Stage, x: Thing, source: Thing): string | null {
 }
 
 function dunk(stage: Stage, x: Thing, source: Thing): string {
-  const moved = liquids(source);
+  const moved = liquids(source).filter((liquid) => liquid.moveable);
   const names = moved.map((liquid) => liquid.name).join(', ');
-  for (const liquid of moved) stage.world.move(liquid, x);
-  return `${unplug(x)}You dunk the ${x.name} in the ${source.name}, moving the liquids (${names}) to the ${x.name}.`;
+  let text = '';
+  for (const liquid of moved) {
+    stage.world.move(liquid, x);
+    text += unplug(liquid);
+  }
+  return `${text}You dunk the ${x.name} in the ${source.name}, moving the liquids (${names}) to the ${x.name}.`;
 }
 
 function refuseOpen(_stage: Stage, x: Thing): string | null {
@@ -197,8 +198,8 @@ function findOtherSide(portal: Thing, room: Thing): Thing | null {
 }
 
 function refuseGo(stage: Stage, x: Thing): string | null {
-  if (x.portal) {
-    if (!x.portal.open) return `The ${x.name} is not open.`;
+  if (x.kind.id === 'door') {
+    if (!x.portal!.open) return `The ${x.name} is not open.`;
     return findOtherSide(x, stage.world.agent.parent!) ? null : "The door doesn't appear to go anywhere.";
   }
   if (!x.kind.location) return `Its not clear how to go to/through a ${x.name}.`;
@@ -270,9 +271,8 @@ function light(on: Thing): string {
 }
 
 function dig(stage: Stage, on: Thing): string {
-  if (on.kind.id !== 'ground') return UNCLEAR;
-  const room = stage.world.agent.parent!;
-  for (const id of ['hole', 'soil']) stage.world.move(stage.world.make(kind(id)), room);
+  if (on.kind.id !== 'ground' || !on.parent) return UNCLEAR;
+  for (const id of ['hole', 'soil']) stage.world.move(stage.world.make(kind(id)), on.parent);
   return 'You dig a hole in the ground, and place the soil nearby.';
 }
 
@@ -288,7 +288,6 @@ function chop(stage: Stage, on: Thing): string {
   }
   if (!on.device) return UNCLEAR;
   on.device.broken = true;
-  on.device.on = false;
   return `You hit the ${on.name} with the axe, causing it to break.`;
 }
 
@@ -301,10 +300,16 @@ function contactOf(x: Thing): Thing | null {
 }
 
 function refuseConnect(_stage: Stage, x: Thing, y: Thing): string | null {
-  return refusePlug(x) ?? refusePlug(y) ?? refusePair(x, y);
+  const pointless = refusePoint(x) ?? refusePoint(y);
+  if (pointless !== null) return pointless;
+  if (contactOf(x) === contactOf(y)) return "Something can't be connected to itself.";
+  return refuseTaken(x) ?? refuseTaken(y);
 }
 
-function refusePlug(x: Thing): string | null {
+const refusePlug = (x: Thing) => refusePoint(x) ?? refuseTaken(x);
+
+/** Refusal of what offers no point of contact. */
+function refusePoint(x: Thing): string | null {
   const circuit = x.kind.circuit;
   if (circuit === 'wire') {
     return 'Connections must specify specific points of contact on unpolarized electrical components (e.g. terminal 1, terminal 2)';
@@ -312,18 +317,17 @@ function refusePlug(x: Thing): string | null {
   if (circuit !== 'none') {
     return 'Connections must specify specific points of contact on polarized electrical components (e.g. anode, cathode)';
   }
-  if (x.contact) {
-    if (!x.contact.connection) return null;
-    const name = `${x.name} on ${x.contact.owner.name}`;
-    return `${name} is already connected, and must be disconnected before it can be connected to something else`;
-  }
+  if (x.contact) return null;
   if (!x.terminals) return `It's not clear how to connect something to ${x.name}`;
   if (contactOf(x)) return null;
   return `${x.name} is already connected, and must be disconnected before it can be connected to something else`;
 }
 
-function refusePair(x: Thing, y: Thing): string | null {
-  return x === y ? "Something can't be connected to itself." : null;
+/** Refusal of a contact that is connected. */
+function refuseTaken(x: Thing): string | null {
+  if (!x.contact?.connection) return null;
+  const name = `${x.name} on ${x.contact.owner.name}`;
+  return `${name} is already connected, and must be disconnected before it can be connected to something else`;
 }
 
 function connect(_stage: Stage, x: Thing, y: Thing): string {
@@ -485,7 +489,7 @@ export const ACTIONS: readonly Action[] = [
     [['teleport', 'teleport to', 'teleport into'], X],
     {
       when: 'teleport',
-      refuse: (_s, x) => (x.kind.location ? null : `Its not clear how to go to ${x.name}.`),
+      refuse: (_s, x) => (x.kind.location && x.kind.id !== 'universe' ? null : `Its not clear how to go to ${x.name}.`),
       run: ({ world }, x) => {
         world.move(world.agent, x);
         return `You teleport to the ${x.name}.`;

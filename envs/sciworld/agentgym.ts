@@ -1,10 +1,12 @@
 /**
- * AgentGym dialect of SciWorld. `score` is the return so far in points, 100 is solved. Routes that look into the world
- * play the episode again up to now: they change nothing of it.
+ * AgentGym dialect of SciWorld. `score` is that of the game in points, 100 is solved; some variations begin with points,
+ * which the original pays for the `look around` that it makes at the reset. Routes that look into the world play the
+ * episode again up to now: they change nothing of it.
  *
  * Differs: `/object_tree` has our names of fields; `/detail` answers the last step, as its field names promise.
  */
 import type { AgentGymDialect, AgentGymSession } from '../../src/core/agentgym.ts';
+import { points } from './env.ts';
 import { Simulator } from './simulator.ts';
 import { TABLES } from './tasks.ts';
 import type { Thing } from './thing.ts';
@@ -35,6 +37,21 @@ function formatObservation(session: AgentGymSession): string {
     : session.observation;
 }
 
+const begins = new Map<number, number>();
+
+/** Points that a task begins with: its score after the first look. */
+function firstPoints(index: number): number {
+  let begin = begins.get(index);
+  if (begin === undefined) {
+    const { registered, variation } = TASKS.at(index);
+    const simulator = new Simulator(registered, variation);
+    simulator.step('look around');
+    begin = points(simulator.goals.score);
+    begins.set(index, begin);
+  }
+  return begin;
+}
+
 interface Node {
   readonly name: string;
   readonly id: number;
@@ -52,6 +69,7 @@ export const agentgym: AgentGymDialect = {
     options: { fidelity: 'original' },
     idField: 'id',
     validation: 'pydantic1',
+    firstReward: firstPoints,
     routes: [
       { path: '/', does: 'reply', reply: { status: 200, json: 'This is environment ScienceWorld.' } },
       { path: '/create', does: 'create', body: false, answer: ({ id }) => ({ id }) },
@@ -73,8 +91,8 @@ export const agentgym: AgentGymDialect = {
             var_num: variation,
             task_description: description(session),
             observation: formatObservation(session),
-            reward: 0,
-            score: 0,
+            reward: session.reward,
+            score: session.score,
             deleted: false,
             done: false,
           };
@@ -155,6 +173,7 @@ export const agentgym: AgentGymDialect = {
       if (typeof task !== 'string' || typeof observation !== 'string') return undefined;
       return `${task}\n${observation}`;
     },
+    firstScore: ({ score }) => (typeof score === 'number' ? score : 0),
     readStep: ({ observation, score, done }) => ({
       observation: observation as string,
       score: score as number,

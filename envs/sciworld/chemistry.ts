@@ -4,11 +4,16 @@ import { STATE_NAMES } from './materials.ts';
 import { describeName } from './text.ts';
 import type { Thing, World } from './thing.ts';
 
+/** Liquid water: the only input besides paints whose state matters, and salt. */
+const WATER = ['water', 'liquid'] as const;
+
 interface Reaction {
   readonly inputs: readonly (string | readonly [name: string, state: string])[];
   readonly product: string;
   readonly reply: string;
 }
+
+const paint = (color: string) => [`${color} paint`, 'liquid'] as const;
 
 const PAINT_PAIRS: readonly (readonly [one: string, other: string, product: string, reply: string])[] = [
   ['red', 'blue', 'violet', 'Red and blue paint mix to produce violet paint.'],
@@ -22,7 +27,7 @@ const PAINT_PAIRS: readonly (readonly [one: string, other: string, product: stri
   ['green', 'yellow', 'yellow-green', 'Green and yellow paint mix to produce yellow-green paint.'],
 ];
 
-/** Paints that any other mixture of makes brown; the original's list has no yellow-green. */
+/** Paints that any other mixture of different ones makes brown; the original's list has no yellow-green. */
 const BROWNING = [
   'red',
   'green',
@@ -37,26 +42,25 @@ const BROWNING = [
   'green-blue',
   'brown',
   'green-yellow',
-].map((color) => `${color} paint`);
+].map(paint);
+/** Most paints that mix. */
+const MAX_PAINTS = 4;
 
 const PAIRS: readonly Reaction[] = [
   {
-    inputs: [
-      ['water', 'liquid'],
-      ['sodium chloride', 'solid'],
-    ],
+    inputs: [WATER, ['sodium chloride', 'solid']],
     product: 'salt water',
     reply: 'Sodium chloride and water mix to produce salt water.',
   },
-  { inputs: ['water', 'soap'], product: 'soapy water', reply: 'Soap and water mix to produce soapy water.' },
-  { inputs: ['water', 'sugar'], product: 'sugar water', reply: 'Sugar and water mix to produce sugar water.' },
-  { inputs: ['water', 'flour'], product: 'dough', reply: 'Flour and water mix to produce dough.' },
+  { inputs: [WATER, 'soap'], product: 'soapy water', reply: 'Soap and water mix to produce soapy water.' },
+  { inputs: [WATER, 'sugar'], product: 'sugar water', reply: 'Sugar and water mix to produce sugar water.' },
+  { inputs: [WATER, 'flour'], product: 'dough', reply: 'Flour and water mix to produce dough.' },
   {
     inputs: ['chocolate', 'marshmallow'],
     product: 'smores',
     reply: 'Chocolate and marshmallow mix to produce smores.',
   },
-  { inputs: ['water', 'iron block'], product: 'rust', reply: 'Iron block and water mix to produce rust.' },
+  { inputs: [WATER, 'iron block'], product: 'rust', reply: 'Iron block and water mix to produce rust.' },
   {
     inputs: ['sodium bicarbonate', 'acetic acid'],
     product: 'sodium acetate',
@@ -74,12 +78,12 @@ const PAIRS: readonly Reaction[] = [
     reply: `Bread and peanuts mix to produce a ${name} sandwich.`,
   })),
   ...['red', 'green', 'blue', 'orange', 'yellow', 'violet'].map((color) => ({
-    inputs: ['paper', `${color} paint`],
+    inputs: ['paper', paint(color)],
     product: `${color} paper`,
     reply: `Paper and blue paint mix to produce ${color} paper.`,
   })),
   ...PAINT_PAIRS.map(([one, other, product, reply]) => ({
-    inputs: [`${one} paint`, `${other} paint`],
+    inputs: [paint(one), paint(other)],
     product: `${product} paint`,
     reply,
   })),
@@ -105,13 +109,15 @@ const TRIPLES: readonly Reaction[] = [
 
 const BROWN = 'The paints mix to produce brown paint.';
 
-/** First thing of this name, or of this substance; with a state, only in it. */
+/** First thing of this name; with a state, the first in it that has this name or is of this substance. */
 function find(things: readonly Thing[], input: Reaction['inputs'][number]): Thing | undefined {
-  const [name, state] = typeof input === 'string' ? [input, ''] : input;
-  const inState = (thing: Thing) => !state || (thing.matter && STATE_NAMES[thing.matter.state] === state);
-  return (
-    things.find((thing) => thing.name === name && inState(thing)) ??
-    things.find((thing) => state !== '' && thing.matter?.name === name && inState(thing))
+  if (typeof input === 'string') return things.find(({ name }) => name === input);
+  const [name, state] = input;
+  return things.find(
+    (thing) =>
+      thing.matter !== null &&
+      STATE_NAMES[thing.matter.state] === state &&
+      (thing.name === name || thing.matter.name === name),
   );
 }
 
@@ -135,8 +141,9 @@ export function mix(container: Thing, world: World): string {
   const reactions = things.length === 2 ? PAIRS : things.length === 3 ? TRIPLES : [];
   const reply = react(reactions, things, container, world);
   if (reply) return reply;
-  if (things.length <= 4 && things.every((thing) => BROWNING.includes(thing.name))) {
-    for (const thing of things) world.delete(thing);
+  const paints = BROWNING.map((paint) => find(things, paint)).filter((found) => found !== undefined);
+  if (things.length <= MAX_PAINTS && paints.length === things.length) {
+    for (const each of paints) world.delete(each);
     world.move(world.make(kind('brown paint')), container);
     return BROWN;
   }

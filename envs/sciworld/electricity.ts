@@ -54,13 +54,13 @@ export function conduct(thing: Thing): void {
     }
     case 'user': {
       const powered = a.connection !== null && b.connection !== null && isGrounded(one) && live(two);
-      thing.device!.on = powered && !thing.device!.broken;
+      thing.device!.on = powered;
       if (powered) a.volts = VOLTS;
       return;
     }
     case 'switch':
-      if (!thing.device!.on) return;
-      break;
+      // It leads to ground while on, but carries no voltage.
+      return;
   }
   if (!conducts(thing)) {
     a.volts = null;
@@ -72,10 +72,9 @@ export function conduct(thing: Thing): void {
   else if (isGrounded(two) && live(one)) b.volts = VOLTS;
 }
 
-/** True when wires connect `thing`, from either side, with a component of one of these names. */
+/** True when wires connect the cathode (terminal 2) of `thing` with a component of one of these names. */
 export function isConnectedTo(thing: Thing, names: readonly string[]): boolean {
-  if (!thing.terminals) return false;
-  return thing.terminals.some((side) => leadsTo(side, names, REACH));
+  return thing.terminals !== null && leadsTo(thing.terminals[1], names, REACH);
 }
 
 function leadsTo(side: Thing, names: readonly string[], left: number): boolean {

@@ -3,7 +3,7 @@
 import { isConnectedTo } from './electricity.ts';
 import type { Done, Goal, Sight, Verdict } from './goals.ts';
 import { STATE_NAMES, type State } from './materials.ts';
-import { isNamed } from './text.ts';
+import { describeName, isNamed } from './text.ts';
 import type { Thing } from './thing.ts';
 
 type Extra = Pick<Goal, 'after' | 'key' | 'clearsFocus'>;
@@ -69,9 +69,14 @@ export function findStage(species: string, stage: string, description: string): 
   );
 }
 
-/** Goal of focusing on the inclined plane with this surface, or of this letter; anything else fails. */
+/**
+ * Goal of focusing on the inclined plane with this surface, or of this letter; anything else fails, a plane that has
+ * melted too.
+ */
 export function findPlane(kind: string, name: string, description: string, by: 'surface' | 'letter'): Goal {
-  return createFocusGoal(kind, description, undefined, (focus) => (focus.plane?.[by] === name ? 'yes' : 'failed'));
+  return createFocusGoal(kind, description, { clearsFocus: true }, (focus) =>
+    focus.plane?.[by] === name && focus.name === focus.kind.name ? 'yes' : 'failed',
+  );
 }
 
 /** Goal of focusing on something alive: anything, an animal, or a plant; anything else fails. */
@@ -132,19 +137,23 @@ export function requireConnectedToSource(names: readonly string[], description: 
 
 /**
  * Goal of putting the thing in focus into box `above` when it is at least `limit` °C warm, into box `below` when at
- * most; the wrong box fails.
+ * most; the wrong box fails. It has to lie in the box itself, not in a cup in it.
  */
 export function boxByTemperature(above: string, below: string, limit: number, description: string): Goal {
   return createSameFocusGoal('GoalContainerByTemperature', description, undefined, (focus) => {
     const t = focus.matter?.temperature;
     if (t === undefined) return 'no';
-    if (isIn(focus, [above])) return t >= limit ? 'yes' : 'failed';
-    if (isIn(focus, [below])) return t <= limit ? 'yes' : 'failed';
+    const box = focus.parent?.name;
+    if (box === above) return t >= limit ? 'yes' : 'failed';
+    if (box === below) return t <= limit ? 'yes' : 'failed';
     return 'no';
   });
 }
 
-/** Goal of putting the thing in focus into the container of this name, at any depth; one of `wrong` fails. */
+/**
+ * Goal of putting the thing in focus into the container of this name, at any depth; one of `wrong`, at any depth, fails
+ * even inside the right one.
+ */
 export function inBox(
   kind: string,
   name: string,
@@ -153,8 +162,8 @@ export function inBox(
   extra?: Extra,
 ): Goal {
   return createSameFocusGoal(kind, description, extra, (focus) => {
-    if (isIn(focus, [name])) return 'yes';
-    return wrong.length > 0 && isIn(focus, wrong) ? 'failed' : 'no';
+    if (wrong.length > 0 && isIn(focus, wrong)) return 'failed';
+    return verdict(isIn(focus, [name]));
   });
 }
 
@@ -187,7 +196,7 @@ export function requireAlone(names: readonly string[], description: string, extr
         for (const held of contents) {
           if (held.hidden) continue;
           shown++;
-          if (!names.includes(held.name)) return false;
+          if (!names.some((name) => isNamed(held, name))) return false;
         }
         return shown === names.length;
       }),
@@ -213,27 +222,16 @@ export function holds(container: string, names: readonly string[], description: 
   );
 }
 
-/** Optional goal: this very container directly holds one of `names`. */
-export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
-  return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
-    verdict(
-      hasSome(
-        sight.near,
-        (thing) =>
-          thing === container &&
-          thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
-      ),
-    ),
-  );
-}
-
-/** Optional goal: the agent is in another place than when the goal was first looked at, or in place `unless`. */
+/**
+ * Optional goal: the agent is in place `unless`, or in another place than when the goal was first looked at elsewhere.
+ */
 export function newPlace(description: string, unless = '', extra?: Extra): Goal {
   let first: string | null = null;
   return goal('GoalMoveToNewLocation', description, extra, (_focus, sight) => {
     const here = sight.world.agent.parent!.name;
+    if (here === unless) return 'yes';
     if (first === null) first = here;
-    return verdict(here !== first || here === unless);
+    return verdict(here !== first);
   });
 }
 
@@ -276,7 +274,7 @@ export function requireWired(name: string, contact: 0 | 1, description: string):
   return goal('GoalObjectConnectedToWire', description, undefined, (_focus, sight) =>
     verdict(
       hasSome(sight.findNamed(name), (thing) => {
-        if (thing.name !== name || !thing.terminals) return false;
+        if (!thing.terminals) return false;
         const other = thing.terminals[contact].contact!.connection;
         return other !== null && isWire(other.contact!.owner);
       }),
@@ -299,12 +297,12 @@ function wireBetween(kind: string, description: string, one: (t: Thing) => boole
 /** Optional goal: one wire connects a thing of this name with a source: any, or one of `sources`. */
 export function wireToSource(name: string, description: string, sources?: readonly string[]): Goal {
   const isRight = (thing: Thing) => (sources ? sources.includes(thing.name) : isSource(thing));
-  return wireBetween('GoalWireConnectsObjectAndAnyPowerSource', description, (t) => t.name === name, isRight);
+  return wireBetween('GoalWireConnectsObjectAndAnyPowerSource', description, (t) => isNamed(t, name), isRight);
 }
 
 /** Optional goal: one wire connects a thing of this name with a light bulb. */
 export function wireToBulb(name: string, description: string): Goal {
-  return wireBetween('GoalWireConnectsObjectAndAnyLightBulb', description, (t) => t.name === name, isBulb);
+  return wireBetween('GoalWireConnectsObjectAndAnyLightBulb', description, (t) => isNamed(t, name), isBulb);
 }
 
 /** Optional goal: one wire connects a source with a light bulb. */
@@ -322,14 +320,15 @@ function past(kind: string, description: string, extra: Extra | undefined, test:
   });
 }
 
-/** Optional goal: a thing of this name was used, or something was used on it, since the goal was first looked at. */
-export function requireUsed(name: string, description: string, extra?: Extra): Goal {
-  return past(
-    'GoalPastActionUseObjectOnObject',
-    description,
-    extra,
-    ({ action, things }) => action.name === 'use object' && things.some((thing) => isNamed(thing, name)),
-  );
+/**
+ * Optional goal: since the goal was first looked at, a thing named `tool` was used on anything, or anything on a thing
+ * that is described as `patient`.
+ */
+export function requireUsed(tool: string, patient: string, description: string, extra?: Extra): Goal {
+  return past('GoalPastActionUseObjectOnObject', description, extra, ({ action, things }) => {
+    if (action.name !== 'use object') return false;
+    return things[0]!.name === tool || describeName(things[1]!) === patient;
+  });
 }
 
 /** Optional goal: a thing of this name was looked at closely since the goal was first looked at. */
@@ -352,21 +351,24 @@ export function readDocument(name: string, description: string): Goal {
   );
 }
 
-/** Goal of the thing in focus: `by` °C warmer (or, below 0, colder) than at the first look. */
+/**
+ * Goal of the thing in focus, whatever it is: `by` °C warmer (or, below 0, colder) than what was in focus at the first
+ * look.
+ */
 export function warmer(by: number, description: string, extra?: Extra): Goal {
   let first: number | null = null;
-  return createSameFocusGoal(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
+  return createFocusGoal(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
     if (!matter) return 'no';
     if (first === null) first = matter.temperature;
-    const change = matter.temperature - first;
-    return verdict(by > 0 ? change >= by : change <= by);
+    const limit = first + by;
+    return verdict(by > 0 ? matter.temperature >= limit : matter.temperature <= limit);
   });
 }
 
 /** Optional goal: a thing of this name near the agent burns. */
 export function onFire(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalTemperatureOnFire', description, extra, (_focus, sight) =>
-    verdict(hasSome(sight.findNamed(name), (thing) => thing.name === name && thing.matter?.burning === true)),
+    verdict(hasSome(sight.findNamed(name), (thing) => thing.matter?.burning === true)),
   );
 }
 

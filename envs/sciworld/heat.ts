@@ -69,6 +69,7 @@ function blaze(thing: Thing, matter: Substance, world: World): void {
     ash.matter!.temperature = matter.temperature;
     if (container) world.move(ash, container);
     world.delete(thing, true);
+    return;
   }
   const water = [...thing.contents, ...(container?.contents ?? [])]
     .sort((a, b) => a.id - b.id)

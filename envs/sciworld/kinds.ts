@@ -22,7 +22,7 @@ export function listKinds(): Kind[] {
 
 // Places, and the agent.
 add('universe', { form: 'universe', container: 'open', fixed: true, location: true, references: ['universe'] });
-add('sewer', { form: 'holding', material: 'Steel', container: 'open', location: true });
+add('sewer', { form: 'holding', material: 'Steel', container: 'open' });
 for (const id of [
   'kitchen',
   'living room',
@@ -126,7 +126,7 @@ for (const [id, cool, reference] of [
   add(id, { form: 'cooler', container: 'closed', device: 'activable-on', fixed: true, cool, references: [reference] });
 }
 for (const id of ['stove', 'hot plate']) {
-  add(id, { form: 'stove', container: 'open', device: 'activable-off', fixed: true, heat: 260, references: ['stove'] });
+  add(id, { form: 'stove', container: 'open', device: 'activable-off', fixed: true, heat: 260, references: [id] });
 }
 for (const [id, heat, reference] of [
   ['oven', 540, 'oven'],
@@ -223,6 +223,7 @@ for (const [id, material] of [
   ['soapy water', 'SoapyWater'],
   ['sugar water', 'Sugar'],
   ['soap', 'Soap'],
+  ['sugar', 'Sugar'],
   ['wood', 'Wood'],
   ['rubber', 'Rubber'],
   ['ash', 'Ash'],
@@ -235,6 +236,8 @@ for (const [id, material] of [
 ] as const) {
   add(id, { form: 'substance', material, references: ['substance'] });
 }
+// Frozen water is no kind of water: a tap fills a sink that holds it.
+add('ice', { name: 'water', form: 'substance', material: 'Water', references: ['substance'] });
 add('unknown substance', { form: 'name', material: 'Metal', references: ['unknown substance'] });
 add('soil', { form: 'bare', material: 'Soil' });
 for (const [id, material] of [
@@ -244,7 +247,7 @@ for (const [id, material] of [
 ] as const) {
   add(id, { form: 'a', material, references: ['block'] });
 }
-add('brick', { form: 'a', material: 'Brick' });
+add('brick', { form: 'a', material: 'Brick', references: ['substance'] });
 for (const [id, material, reference] of [
   ['metal fork', 'Steel', 'steel fork'],
   ['plastic fork', 'Plastic', 'plastic fork'],
@@ -260,16 +263,16 @@ for (const [id, form, color] of [
   ['apple', 'colored', 'red'],
   ['apricot', 'colored', 'orange'],
   ['onion', 'colored', 'red'],
-  ['avocado', 'an', null],
-  ['orange', 'an', null],
-  ['grapefruit', 'an', null],
-  ['banana', 'a', null],
-  ['cherry', 'a', null],
-  ['lemon', 'a', null],
-  ['peach', 'a', null],
-  ['pear', 'a', null],
-  ['potato', 'a', null],
-  ['garlic', 'a', null],
+  ['avocado', 'an', ''],
+  ['orange', 'an', ''],
+  ['grapefruit', 'an', ''],
+  ['banana', 'a', ''],
+  ['cherry', 'a', ''],
+  ['lemon', 'a', ''],
+  ['peach', 'a', ''],
+  ['pear', 'a', ''],
+  ['potato', 'a', ''],
+  ['garlic', 'bare', ''],
 ] as const) {
   const material = id === 'apricot' ? 'PlantMatter' : null;
   add(id, { form, material, color, edible: true, references: color ? [id, `${color} ${id}`] : [id] });
@@ -280,25 +283,22 @@ for (const [id, material] of [
   ['chocolate', 'Chocolate'],
   ['marshmallow', 'Marshmallow'],
   ['ice cream', 'IceCream'],
-  ['sugar', 'Sugar'],
-  ['flour', 'Flour'],
-  ['dough', 'Flour'],
-  ['bread', 'Flour'],
   ['peanut', 'Nut'],
   ['almond', 'Nut'],
   ['cashew', 'Nut'],
   ['mixed nuts', 'Nut'],
   ['fruit salad', 'PlantMatter'],
-  ['smores', 'Chocolate'],
-  ['peanut butter sandwich', 'Flour'],
-  ['jam sandwich', 'Flour'],
-  ['banana sandwich', 'Flour'],
-  ['peanut butter with jam sandwich', 'Flour'],
-  ['peanut butter with banana sandwich', 'Flour'],
+  ['smores', 'Marshmallow'],
 ] as const) {
   add(id, { form: 'bare', material, edible: true, references: [id] });
 }
-add('jam', { form: 'bare', material: 'Jam', edible: true, references: ['jam', 'red jam'] });
+for (const id of ['flour', 'dough', 'bread']) {
+  add(id, { form: 'bare', material: 'Flour', color: 'white', edible: true, references: [id] });
+}
+for (const filling of ['peanut butter', 'jam', 'banana', 'peanut butter with jam', 'peanut butter with banana']) {
+  add(`${filling} sandwich`, { form: 'bare', material: 'Flour', edible: true, references: ['sandwich'] });
+}
+add('jam', { form: 'canonical', material: 'Jam', color: 'red', edible: true, references: ['jam'] });
 
 // Life.
 add('bee', { form: 'bee', references: ['living thing', 'organism', 'bee'] });

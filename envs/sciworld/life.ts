@@ -3,7 +3,7 @@ import { mate } from './genes.ts';
 import { kind } from './kinds.ts';
 import { ANIMALS } from './life-tables.ts';
 import { plantName } from './text.ts';
-import { type Genes, type Life, placeOf, type Thing, type World } from './thing.ts';
+import type { Genes, Life, Thing, World } from './thing.ts';
 
 const MIN_TEMPERATURE = 0;
 const MAX_TEMPERATURE = 50;
@@ -11,6 +11,12 @@ const MAX_TEMPERATURE = 50;
 const GROWING = 10;
 const RIPENING = 5;
 const FRUIT_STEP = 5;
+/** Ticks without water, without soil, too cold or too hot that kill a plant; half without water make it sickly. */
+const THIRST = 50;
+const THIRST_SEEDLING = 20;
+const MAX_BARE = 5;
+const SICKLY_BARE = 2;
+const MAX_EXTREME = 5;
 const POLLEN_CARRIED = 5;
 
 function life(species: string, stage: string, genes: Genes | null): Life {
@@ -63,6 +69,20 @@ function fallApart(thing: Thing, world: World): void {
   for (const inside of thing.contents) world.move(inside, thing.parent);
 }
 
+/** A dead plant falls apart too; its flowers go, and leave what is in them. */
+function wither(thing: Thing, world: World): void {
+  const into = thing.parent;
+  if (!into) return;
+  for (const inside of thing.contents) {
+    if (inside.kind.id !== 'flower') {
+      world.move(inside, into);
+      continue;
+    }
+    for (const held of inside.contents) world.move(held, into);
+    world.delete(inside);
+  }
+}
+
 function sibling(thing: Thing, name: string): Thing | undefined {
   return thing.parent?.contents.find((near) => near.name === name);
 }
@@ -89,82 +109,62 @@ function enter(self: Life, stage: string): void {
 function grow(thing: Thing, self: Life, world: World): void {
   if (self.stage === 'dead') {
     self.dead = true;
-    fallApart(thing, world);
+    wither(thing, world);
     return;
   }
   const water = sibling(thing, 'water');
   const soil = sibling(thing, 'soil');
-  const temperature = thing.matter?.temperature ?? 10;
-  if (temperature <= MIN_TEMPERATURE || temperature >= MAX_TEMPERATURE) {
-    self.sickly = true;
-    self.extreme++;
-    if (self.extreme > 5) enter(self, 'dead');
-  }
   if (self.stage === 'seed') {
     if (!water || !soil) return;
     self.ticks++;
-    if (self.ticks >= GROWING) {
-      world.delete(water);
-      enter(self, 'seedling');
+    if (self.ticks < GROWING) return;
+    world.delete(water);
+    enter(self, 'seedling');
+    return;
+  }
+  const young = self.stage === 'seedling';
+  if (water && !young) world.delete(water);
+  const { stressed, sickly, dies } = bear(thing, self, water !== undefined, soil !== undefined, young);
+  self.sickly = sickly;
+  // A plant that dies still does what the stage does: what is not stressed grows on, and may live.
+  if (!stressed) {
+    self.ticks++;
+    const next = self.ticks >= (young ? GROWING : RIPENING) ? NEXT_STAGE[self.stage] : undefined;
+    if (next) {
+      if (young) world.delete(water!);
+      enter(self, next);
+      return;
     }
-    return;
-  }
-  if (self.stage === 'seedling') seedling(self, water, soil, world);
-  else if (self.stage === 'adult' || self.stage === 'reproducing') mature(thing, self, water, soil, world);
-}
-
-function seedling(self: Life, water: Thing | undefined, soil: Thing | undefined, world: World): void {
-  self.sickly = false;
-  if (water) self.dry = 0;
-  else self.dry++;
-  if (soil) self.bare = 0;
-  else self.bare++;
-  if (self.dry >= 10 || self.bare >= 2) self.sickly = true;
-  if (self.dry >= 20 || self.bare >= 5) {
-    enter(self, 'dead');
-    return;
-  }
-  if (!water || !soil) return;
-  self.ticks++;
-  if (self.ticks >= GROWING) {
-    world.delete(water);
-    enter(self, 'adult');
-  }
-}
-
-function mature(thing: Thing, self: Life, water: Thing | undefined, soil: Thing | undefined, world: World): void {
-  let stressed = false;
-  self.sickly = false;
-  if (water) {
-    world.delete(water);
-    self.dry = 0;
-  } else {
-    self.dry++;
-    if (self.dry >= 25) {
-      stressed = true;
-      self.sickly = true;
+    if (self.stage === 'reproducing' && self.ticks >= RIPENING) {
+      self.ticks = 0;
+      if (!thing.has('flower')) makeFlower(thing, world);
     }
   }
-  if (soil) {
-    self.bare = 0;
-  } else {
-    stressed = true;
-    self.bare++;
-    if (self.bare >= 2) self.sickly = true;
-  }
-  if (self.dry >= 50 || self.bare >= 5) {
-    enter(self, 'dead');
-    return;
-  }
-  if (stressed) return;
-  self.ticks++;
-  if (self.ticks < RIPENING) return;
-  self.ticks = 0;
-  if (self.stage === 'adult') {
-    enter(self, 'reproducing');
-    return;
-  }
-  if (!thing.has('flower')) makeFlower(thing, world);
+  if (dies) enter(self, 'dead');
+}
+
+const NEXT_STAGE: Readonly<Record<string, string>> = { seedling: 'adult', adult: 'reproducing' };
+
+/** Counts the ticks a plant goes without water, without soil, too cold or too hot, and what comes of them. */
+function bear(
+  thing: Thing,
+  self: Life,
+  water: boolean,
+  soil: boolean,
+  young: boolean,
+): { readonly stressed: boolean; readonly sickly: boolean; readonly dies: boolean } {
+  const thirst = young ? THIRST_SEEDLING : THIRST;
+  const temperature = thing.matter!.temperature;
+  const extreme = temperature <= MIN_TEMPERATURE || temperature >= MAX_TEMPERATURE;
+  self.dry = water ? 0 : self.dry + 1;
+  self.bare = soil ? 0 : self.bare + 1;
+  self.extreme = extreme ? self.extreme + 1 : 0;
+  const parched = self.dry >= thirst / 2;
+  return {
+    stressed: self.bare > 0 || (young ? self.dry > 0 : parched),
+    sickly: parched || self.bare >= SICKLY_BARE || extreme,
+    dies: self.dry >= thirst || self.bare >= MAX_BARE || self.extreme >= MAX_EXTREME,
+  };
 }
 
 function makeFlower(plant: Thing, world: World): void {
@@ -179,9 +179,8 @@ export function tickFlower(flower: Thing, world: World): void {
   const { plant } = bloom;
   if (bloom.step > 0) {
     bloom.step++;
-    if (bloom.step > FRUIT_STEP) {
-      const fruit = bear(plant, bloom.mate, world);
-      world.move(fruit, plant);
+    if (bloom.step > FRUIT_STEP && flower.parent) {
+      world.move(makeFruit(plant, bloom.mate, world), flower.parent);
       world.delete(flower, true);
     }
     return;
@@ -210,7 +209,7 @@ function findForeign(flower: Thing, species: string, plant: Thing): Thing | unde
   return undefined;
 }
 
-function bear(plant: Thing, mateGenes: Genes | null, world: World): Thing {
+function makeFruit(plant: Thing, mateGenes: Genes | null, world: World): Thing {
   const { species, genes } = plant.life!;
   if (!genes) return world.make(kind(species));
   const child = mateGenes ? mate(genes, mateGenes, world.random) : genes;
@@ -263,6 +262,15 @@ function fly(bee: Thing, place: Thing, world: World): void {
     return;
   }
   if (!place.isOpen || place.kind.location) return;
-  const room = placeOf(place);
+  const room = findPlaceAround(place);
   if (room) world.move(bee, room);
+}
+
+/** Nearest location around an open container, as far as containers are open; null where one on the way is shut. */
+function findPlaceAround(container: Thing): Thing | null {
+  for (let at = container; at.parent; at = at.parent) {
+    if (at.parent.kind.location) return at.parent;
+    if (!at.container?.open) return null;
+  }
+  return null;
 }

@@ -3,7 +3,15 @@
  * session's random numbers wherever names collide, so its rounds are kept exactly as the original runs them.
  */
 import type { JavaRandom } from './java-random.ts';
-import { describeGrownTraits, describeName, findBehind, isGrown, plantName, seedTraits } from './text.ts';
+import {
+  describeColored,
+  describeGrownTraits,
+  describeName,
+  findBehind,
+  isGrown,
+  plantName,
+  seedTraits,
+} from './text.ts';
 import type { Census, OwnNames, Thing } from './thing.ts';
 
 const STOP_WORDS = new Set(['a', 'an', 'the']);
@@ -41,13 +49,15 @@ function ownNames(thing: Thing, viewer: Thing | null): string[] {
       names.add(`${thing.name} of ${thing.print!.title}`).add(`${described} of ${thing.print!.title}`);
       break;
     case 'flower':
-      if (thing.bloom!.step > 0) names.add(`wilting ${thing.kind.name}`);
+      if (thing.bloom!.step > 0) {
+        for (const name of [thing.kind.name, thing.name, described]) names.add(`wilting ${name}`);
+      }
       break;
     case 'pollen':
       names.add(`${thing.bloom!.species} pollen`);
       break;
     case 'plane':
-      for (const name of ['inclined plane', 'plane']) {
+      for (const name of ['inclined plane', 'plane', thing.name, described]) {
         names.add(name);
         if (thing.plane!.letter) names.add(`${name} ${thing.plane!.letter}`);
       }
@@ -55,6 +65,7 @@ function ownNames(thing: Thing, viewer: Thing | null): string[] {
   }
   if (thing.kind.id !== 'agent') names.add(thing.name);
   names.add(described);
+  if (thing.kind.color) names.add(describeColored(thing));
   if (thing.kind.containing) containingNames(thing, names);
   return [...names];
 }
@@ -90,7 +101,10 @@ function plantNames(thing: Thing, described: string, names: Set<string>): void {
   if (life.genes) {
     names.add(life.species);
     const traits = stage === 'seed' ? seedTraits(thing) : isGrown(thing) ? joinTraits(thing) : '';
-    if (traits) for (const name of [...names]) names.add(name.replaceAll(named, `${traits} ${named}`));
+    // The original searches by pattern, and finds no name with "(on fire)" in it.
+    if (traits && !thing.matter!.burning) {
+      for (const name of [...names]) names.add(name.replaceAll(named, `${traits} ${named}`));
+    }
   }
   if (life.sickly) for (const name of [...names]) names.add(`sick ${name}`);
 }
@@ -349,6 +363,28 @@ function collect(thing: Thing, hidden: boolean, found: Thing[], walk: number): v
     collect(inside, hidden, found, walk);
 }
 
+/** Things that lie open to view in a place, with its doors and the places behind them, by id. */
+export function listAccessible(place: Thing): Thing[] {
+  const found: Thing[] = [];
+  const walk = ++place.changes.walks;
+  pass(place, found, walk);
+  for (const portal of place.portals) {
+    pass(portal, found, walk);
+    const behind = findBehind(portal, place);
+    if (behind) pass(behind, found, walk);
+  }
+  const look = (container: Thing) => {
+    for (const thing of container.contents) {
+      if (thing.hidden) continue;
+      pass(thing, found, walk);
+      if (thing.terminals && thing.kind.circuit !== 'none') for (const end of thing.terminals) pass(end, found, walk);
+      if (thing.container?.open) look(thing);
+    }
+  };
+  look(place);
+  return found.sort((a, b) => a.id - b.id);
+}
+
 /** Rounds of the choice, and the first of them that draws. */
 const ROUNDS = 20;
 const DRAWING = 10;
@@ -370,6 +406,12 @@ let counts = new Int32Array(4096);
 export function chooseNames(things: readonly Thing[], viewer: Thing, random: JavaRandom): string[] {
   const chosen = chooseNumbers(things, viewer, random);
   return things.map((thing, i) => (thing.portal ? portalChoice(thing, viewer) : table.texts[chosen[i]!]!));
+}
+
+/** One name for each thing, chosen in the same way; doors are named as things are. */
+export function chooseReferents(things: readonly Thing[], viewer: Thing, random: JavaRandom): string[] {
+  const chosen = chooseNumbers(things, viewer, random);
+  return things.map((_, i) => table.texts[chosen[i]!]!);
 }
 
 /**
@@ -505,6 +547,15 @@ export function candidates(agent: Thing): Thing[] {
     reach(top, found, walk);
   }
   return found;
+}
+
+/** Things that a command to teleport can speak of, by id: all in the world that is not shut away or carried. */
+export function candidatesAnywhere(universe: Thing): Thing[] {
+  const found: Thing[] = [];
+  const walk = ++universe.changes.walks;
+  pass(universe, found, walk);
+  reach(universe, found, walk);
+  return found.sort((a, b) => a.id - b.id);
 }
 
 function reach(container: Thing, found: Thing[], walk: number): void {

@@ -8,6 +8,7 @@ import { UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 import { points } from './env.ts';
 import { STATE_NAMES } from './materials.ts';
+import { isPublished, replayPublished } from './parity-published.ts';
 import { findRegistered, Simulator } from './simulator.ts';
 import { TABLES } from './tasks.ts';
 import type { Thing } from './thing.ts';
@@ -58,11 +59,12 @@ interface Exchange {
 
 const MOVE_LIMIT = 100;
 
-export const parity: Parity = (records, report) => {
+export const parity: Parity = (records, report, _file, serve) => {
   const [first] = records as readonly Record<string, unknown>[];
+  if (first && isPublished(first)) return replayPublished(records, report, serve);
   if (first && 'initial_valid' in first) return replayEpisodes(records as readonly RecordedEpisode[], report);
   if (first && 'method' in first) return replayHttp(records as readonly Exchange[], report);
-  throw new UserError('BAD_TRACE', 'sciworld: expected episodes of ScienceWorld 1.3.0 or HTTP exchanges');
+  throw new UserError('BAD_TRACE', 'sciworld: expected episodes of ScienceWorld or HTTP exchanges');
 };
 
 function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): ParityCounts {
@@ -76,7 +78,7 @@ function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): P
     }
     const simulator = new Simulator(task, episode.variation);
     compare(report, where, 'description', episode.task_description, simulator.description);
-    compare(report, where, 'things at the start', flat(episode.state), flatOurs(simulator.world.universe));
+    compare(report, where, 'things at the start', flat(episode.state), listAll(simulator.world.universe));
     const inTable = episode.data_idx === null ? null : TABLES.agentgym.at(episode.data_idx);
     compare(
       report,
@@ -153,12 +155,13 @@ function flat(thing: RecordedThing, path = ''): string[] {
   return [line, ...inside.flatMap((held) => flat(held, at))];
 }
 
-function flatOurs(thing: Thing, path = ''): string[] {
+/** All things, one line each, as they are compared: number, path, matter, whether open and on. */
+export function listAll(thing: Thing, path = ''): string[] {
   const { matter: m, container: c, device: d } = thing;
   const at = `${path}/${thing.name}`;
   const state = d && { isActivated: d.on, isBroken: d.broken };
   const line = describe(thing.id, at, m && [m.name, STATE_NAMES[m.state], m.temperature], c?.open, state);
-  return [line, ...thing.contents.flatMap((held) => flatOurs(held, at))];
+  return [line, ...thing.contents.flatMap((held) => listAll(held, at))];
 }
 
 function describe(

@@ -4,13 +4,12 @@ import { deferTicks, settleAll, tickWorld } from './deferred-ticks.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
-import { candidates, chooseNames, listThings, plain } from './names.ts';
+import { candidates, candidatesAnywhere, chooseReferents, listAccessible, plain } from './names.ts';
 import { match, type Nameable, nameable, optionText, type Reading } from './parser.ts';
 import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
 import { describeDetails } from './text.ts';
 import { descendants, type Thing, World } from './thing.ts';
-import { fill } from './ticks.ts';
 import { availableActions, validActions } from './valid.ts';
 
 /** Simplifications of ScienceWorld that the option `simplifications` takes, by their names there. */
@@ -67,6 +66,7 @@ export class Simulator implements Stage {
       this.#simplifications.has('teleportAction'),
       !this.#simplifications.has('noElectricalAction'),
     );
+    this.world.watersPots = this.#simplifications.has('selfWateringFlowerPots');
     this.#simplify();
     deferTicks(this.world);
   }
@@ -181,7 +181,8 @@ export class Simulator implements Stage {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
       if (action.when === 'teleport') this.settle();
-      const things = action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
+      const far = action.when === 'teleport';
+      const things = far ? nameable(candidatesAnywhere(this.world.universe), agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
     return readings;
@@ -216,7 +217,6 @@ export class Simulator implements Stage {
       }
       this.#lookAtGoals();
       if (time) {
-        if (this.#simplifications.has('selfWateringFlowerPots')) waterPots(this.world);
         tickWorld(this.world);
         this.moves++;
       }
@@ -241,10 +241,10 @@ export class Simulator implements Stage {
     return `Possible object references: \n\t${this.objects().join('\n\t')}`;
   }
 
-  /** Names of what is near, sorted; where they collide, choosing them draws random numbers. */
+  /** Names of what lies open to view, sorted; where they collide, choosing them draws random numbers. */
   objects(): string[] {
     const room = this.world.agent.parent!;
-    return chooseNames(listThings(room, false), room, this.world.random).sort();
+    return chooseReferents(listAccessible(room), room, this.world.random).sort();
   }
 
   /** Forms of the actions: `move OBJ to OBJ`. */
@@ -252,11 +252,6 @@ export class Simulator implements Stage {
     const words = (action: Action) => action.pattern.map((part) => (part ? part[0] : 'OBJ')).join(' ');
     return this.actions.map(words).sort();
   }
-}
-
-/** Fills every flower pot that has no water. */
-function waterPots(world: World): void {
-  for (const thing of [...descendants(world.universe)]) if (thing.kind.id === 'flower pot') fill(thing, world);
 }
 
 /** Task by its name. */

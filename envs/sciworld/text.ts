@@ -9,8 +9,19 @@ export function describeName(thing: Thing): string {
   if (thing.kind.form === 'animal' || thing.kind.form === 'bee')
     name = stageName(thing.life!.species, thing.life!.stage);
   if (thing.plane) name = planeName(thing);
-  if (thing.kind.form === 'door') name = `${name} between ${thing.portal!.from.name} and ${thing.portal!.to.name}`;
-  const matter = thing.matter;
+  // A drain too is a door to it.
+  if (thing.portal) name = `door between ${thing.portal.from.name} and ${thing.portal.to.name}`;
+  return describeFire(thing, name);
+}
+
+/** Name of a thing with its colour, as shown: "red apple"; '' for kinds that have none. */
+export function describeColored(thing: Thing): string {
+  const { color, id } = thing.kind;
+  return color && describeFire(thing, `${color} ${id}`);
+}
+
+/** Any name of a thing with what fire did to it. */
+function describeFire({ matter }: Thing, name: string): string {
   if (matter?.burning) return `${name} (on fire)`;
   if (matter?.burned) return `burned ${name}`;
   return name;
@@ -101,11 +112,13 @@ function doors(place: Thing): string {
     .join('');
 }
 
-/** Name of a tree's fruit, a pea's or an unknown plant's: "apple seed" while a seed, then "apple tree" or "pea plant". */
+/**
+ * Name that a plant gets with its tick: "apple seed" while a seed, then "apple tree" or "pea plant", with what fire did
+ * to it. So the described name of a plant that burned says so twice.
+ */
 export function plantName(thing: Thing): string {
-  const life = thing.life!;
-  if (life.stage === 'seed') return `${life.species} seed`;
-  return life.genes ? `${life.species} plant` : `${life.species} tree`;
+  const { species, stage, genes } = thing.life!;
+  return describeFire(thing, `${species} ${stage === 'seed' ? 'seed' : genes ? 'plant' : 'tree'}`);
 }
 
 /** Traits of a seed that can be seen: "round green". */
@@ -159,8 +172,9 @@ function flowerText(thing: Thing, long: boolean): string {
   const genes = thing.bloom!.plant.life!.genes;
   const traits = genes ? `${describeTrait(genes, 'flower size')} ${describeTrait(genes, 'flower color')}` : '';
   const wilting = thing.bloom!.step > 0 ? 'wilting' : '';
-  const text = `a ${wilting} ${traits} ${describeName(thing)}`.replace(/ +/g, ' ');
-  return long ? `${text}. Inside the ${describeName(thing)} is: [${inline(thing.contents, thing)}]` : text;
+  const text = `a ${wilting} ${traits} ${describeName(thing)}`;
+  const inside = long ? `. Inside the flower is: ${inline(thing.contents, thing)}` : '';
+  return (text + inside).replace(/\s+/g, ' ').trim();
 }
 
 function planeText(thing: Thing): string {
@@ -168,13 +182,14 @@ function planeText(thing: Thing): string {
   const on = thing.visible();
   if (on.length === 0) return text;
   const parts = on.map((block) => {
-    const height = thing.plane!.heights.get(block) ?? 1;
+    const height = thing.plane!.heights.get(block);
+    if (height === undefined) return `a ${describeName(block)}`;
     const where =
       height >= Math.fround(0.99)
         ? 'at the top of the plane'
         : height <= 0
           ? 'at the bottom of the plane'
-          : `approximately ${((1 - height) * 100).toFixed(0)}% down the plane`;
+          : `approximately ${(100 - 100 * height).toFixed(0)}% down the plane`;
     return `a ${describeName(block)} ${where}`;
   });
   return `${text}, with:  ${parts.join(', ')}`;
@@ -209,8 +224,8 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
     if (!long) return `a ${name}`;
     return t.isOpen ? `a ${name}. In the ${name} is: \n${lines(t.contents, t)}` : `a ${name}.  The drawer is closed.`;
   },
-  cooler: (t, long) => cupboardText(t, long, `a ${describeName(t)}${t.device!.on ? '' : ', which is turned off'}`),
-  stove: (t) => `a ${t.name}, which is turned ${on(t)}. On the ${t.name} is: ${inline(t.contents, t)}.`,
+  cooler: (t) => cupboardText(t, false, `a ${describeName(t)}${t.device!.on ? '' : ', which is turned off'}`),
+  stove: (t) => `a ${t.name}, which is turned ${on(t)}. On the ${t.kind.name} is: ${inline(t.contents, t)}.`,
   oven: (t, long) => cupboardText(t, long, `a ${describeName(t)}, which is turned ${on(t)}`),
   sink: (t, long) => {
     const name = describeName(t);
@@ -220,14 +235,14 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
   },
   toilet: (t) => {
     const name = describeName(t);
-    return `a ${name}${t.device!.on ? ', which is flushing' : ''}. In the ${name} is: ${inline(holdings(t), t)}.`;
+    return `a ${name}${t.count > 0 ? ', which is flushing' : ''}. In the ${name} is: ${inline(holdings(t), t)}.`;
   },
   switchable: (t) => `a ${describeName(t)}, which is turned ${on(t)}`,
   electric: (t, long) => `a ${describeName(t)}, which is ${on(t)}${long ? `. ${contacts(t)}` : ''}`,
   battery: (t, long) => `a ${describeName(t)}${long ? `. ${contacts(t)}` : ''}`,
   wire: (t, long) => `a ${describeName(t)}${long ? contacts(t) : ''}`,
   terminal: (t, long) => {
-    const on = `a ${describeName(t)} on ${describeName(t.contact!.owner)}`;
+    const on = `a ${describeName(t)} on ${t.contact!.owner.name}`;
     return long ? `a ${describeName(t)}.  it is connected to: ${connection(t)}. ` : on;
   },
   door: (t, _long, viewer) => {
@@ -258,7 +273,8 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
   bare: (t) => describeName(t),
   name: (t) => t.name,
   white: (t) => `a white ${describeName(t)}`,
-  colored: (t) => `a ${t.kind.color} ${describeName(t)}`,
+  canonical: (t) => describeColored(t),
+  colored: (t) => `a ${describeColored(t)}`,
   animal: (t) => `a ${describeName(t)}${t.life!.sickly ? ' (that looks unwell)' : ''}`,
   bee: (t, long) => {
     if (t.life!.dead) return `a dead ${describeName(t)}`;

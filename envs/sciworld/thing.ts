@@ -40,6 +40,7 @@ export type Form =
   | 'bare'
   | 'name'
   | 'white'
+  | 'canonical'
   | 'colored'
   | 'animal'
   | 'bee'
@@ -72,8 +73,8 @@ export interface Kind {
   readonly references: readonly string[];
   /** Each name also as "NAME containing X and Y". */
   readonly containing: boolean;
-  /** Colour shown with the name: "a red apple". */
-  readonly color: string | null;
+  /** Colour that goes with the name in one more name, "red apple"; '' without. */
+  readonly color: string;
   readonly circuit: Circuit;
 }
 
@@ -92,7 +93,7 @@ const PLAIN: Kind = {
   location: false,
   references: [],
   containing: false,
-  color: null,
+  color: '',
   circuit: 'none',
 };
 
@@ -180,7 +181,7 @@ export interface Plane {
   readonly friction: number;
   readonly letter: string;
   readonly surface: string;
-  /** Height of each thing on it, in [0, 1]; 1 is the top. */
+  /** Height of each thing that was put on it, in [0, 1]; 1 is the top. */
   readonly heights: Map<Thing, number>;
 }
 
@@ -357,6 +358,8 @@ export class World {
   readonly census: Census = { era: -1, at: 0, counts: new Int32Array(0), things: [] };
   /** Catch-up of the place a thing is in, called before that is looked at or changed; see `deferral.ts`. */
   settle: (thing: Thing) => void = () => {};
+  /** Flower pots water themselves (a simplification). */
+  watersPots = false;
   universe!: Thing;
   agent!: Thing;
   inventory!: Thing;
@@ -392,13 +395,14 @@ export class World {
     owner.terminals = [made[0]!, made[1]!];
   }
 
-  /** Puts `thing` into `into`, out of wherever it was. Into itself: nothing happens. */
+  /** Puts `thing` into `into`, out of wherever it was; on a plane, at its top. Into itself: nothing happens. */
   move(thing: Thing, into: Thing): void {
     if (thing === into) return;
     this.settle(into);
     this.take(thing);
     into.contents = insertById(into.contents, thing);
     into.known = null;
+    into.plane?.heights.set(thing, 1);
     thing.parent = into;
     this.changes.count++;
   }

@@ -23,14 +23,19 @@ const DOINGS: Readonly<Record<string, Doing>> = {
   bathtub: fillSink,
   toilet(thing, world) {
     const drain = thing.portals[0]!.portal!;
-    drain.open = false;
-    if (thing.count === 0 && !thing.device!.on) return;
-    thing.count++;
-    fill(thing, world);
-    drain.open = thing.count < FLUSH_STAGES;
-    if (drain.open) return;
-    thing.count = 0;
-    thing.device!.on = false;
+    if (thing.count === 0 && thing.device!.on) {
+      thing.count = 1;
+      drain.open = true;
+    }
+    if (thing.count > 0) {
+      fillWithin(thing, world);
+      thing.count++;
+      if (thing.count > FLUSH_STAGES) {
+        thing.device!.on = false;
+        thing.count = 0;
+      }
+    }
+    if (thing.count === 0) drain.open = false;
   },
   drain(thing, world) {
     const { from, to, open } = thing.portal!;
@@ -38,6 +43,9 @@ const DOINGS: Readonly<Record<string, Doing>> = {
     for (const inside of from.contents) if (inside.matter?.state === LIQUID) world.move(inside, to);
   },
   fountain: fill,
+  'flower pot'(thing, world) {
+    if (world.watersPots) fill(thing, world);
+  },
   'self watering flower pot': fill,
   ground(thing, world) {
     for (const inside of thing.contents) if (thing.parent) world.move(inside, thing.parent);
@@ -59,7 +67,11 @@ const DOINGS: Readonly<Record<string, Doing>> = {
 const OWN: readonly (Doing | null)[] = listKinds().map(({ id }) => DOINGS[id] ?? null);
 
 function fillSink(thing: Thing, world: World): void {
-  if (!thing.device!.on) return;
+  if (thing.device!.on) fillWithin(thing, world);
+}
+
+/** Puts water into the open containers in a container, then into itself, where there is none. */
+function fillWithin(thing: Thing, world: World): void {
   for (const inside of thing.visible()) if (inside.isOpen) fill(inside, world);
   fill(thing, world);
 }
@@ -71,19 +83,18 @@ function outdoors(thing: Thing): void {
     if (!at.isOpen) break;
     at = at.parent;
   }
-  thing.device!.on = at?.kind.id === 'outside' && !thing.device!.broken;
+  thing.device!.on = at?.kind.id === 'outside';
 }
 
 /** Things on a plane slide down, faster the steeper and smoother it is. */
 function slide(thing: Thing): void {
-  const plane = thing.plane!;
-  for (const block of plane.heights.keys()) if (block.parent !== thing) plane.heights.delete(block);
-  const step = GRAVITY * Math.sin((plane.angle * Math.PI) / 180) * (1 - plane.friction);
+  const { angle, friction, heights } = thing.plane!;
+  const step = GRAVITY * Math.sin(angle * (Math.PI / 180)) * (1 - friction);
   for (const block of thing.contents) {
-    if (block.hidden) continue;
-    const height = plane.heights.get(block) ?? 1;
+    const height = heights.get(block);
+    if (block.hidden || height === undefined) continue;
     const state = block.matter?.state;
-    plane.heights.set(block, state === LIQUID ? 0 : state === GAS ? 1 : Math.max(0, height - step));
+    heights.set(block, state === LIQUID ? 0 : state === GAS ? 1 : Math.max(0, height - step));
   }
 }
 

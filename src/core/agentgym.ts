@@ -36,9 +36,9 @@ export interface AgentGymSession {
   /** First observation, last observation; empty before the first reset. */
   readonly first: string;
   readonly observation: string;
-  /** Reward of the last step. */
+  /** Reward of the last step; after a reset that of the first observation (`AgentGymServer.firstReward`). */
   readonly reward: number;
-  /** Sum of the rewards. */
+  /** Sum of the rewards, that of the first observation among them. */
   readonly score: number;
   readonly done: boolean;
 }
@@ -134,6 +134,8 @@ export interface AgentGymServer {
    * @param path of the route
    */
   refuses?(session: AgentGymSession, path: string): string | undefined;
+  /** Reward that the original pays with the first observation of this task; a world's `First` has none. Default 0. */
+  firstReward?(index: number): number;
   /** A reset with a bad index ends the episode before it. Default false. */
   readonly badResetEnds?: boolean;
   /**
@@ -174,6 +176,11 @@ export interface AgentGymClient {
   /** First observation, from the answer of `/reset`; from that of `GET /observation` after it where `observes`. */
   first(answer: unknown): string | undefined;
   readonly observes?: boolean;
+  /**
+   * Return that an episode begins with, from the answer of `/reset`: no action has earned it, so it is not paid. Only for
+   * `score: 'sum'`. Default 0.
+   */
+  firstScore?(answer: AgentGymObject): number;
   /** Text sent for an action. Default the action, word for word. */
   formatAction?(action: string): string;
   /** The answer of `/step`. */

@@ -13,8 +13,6 @@ interface Row {
   readonly room: string;
   readonly containers?: readonly string[];
   readonly force?: boolean;
-  /** Kind, where it is not the name. */
-  readonly kind?: string;
   readonly temperature?: number;
 }
 
@@ -24,7 +22,7 @@ const CUPBOARD = ['cupboard', 'table'];
 const ROWS: readonly Row[] = [
   { name: 'water', room: 'kitchen' },
   { name: 'water', room: 'kitchen' },
-  { name: 'ice', kind: 'water', offset: 0, room: 'kitchen', containers: ['freezer'], temperature: -10 },
+  { name: 'ice', offset: 0, room: 'kitchen', containers: ['freezer'], temperature: -10 },
   { name: 'orange juice', offset: 3, cup: 0, room: 'kitchen', containers: ['fridge'] },
   { name: 'apple juice', offset: 12, cup: 1, room: 'kitchen', containers: ['fridge'] },
   { name: 'chocolate', offset: 21, room: 'kitchen', containers: ['fridge'] },
@@ -41,7 +39,7 @@ const ROWS: readonly Row[] = [
 
 function prepare(site: Site, row: Row, cups: readonly string[]): void {
   if (row.offset === undefined) return;
-  const substance = site.make(row.kind ?? row.name, row.offset);
+  const substance = site.make(row.name, row.offset);
   if (row.temperature !== undefined) substance.matter!.temperature = row.temperature;
   const thing = row.cup === undefined ? substance : inCup(site, substance, cups[row.cup]!, row.offset);
   site.placeIn(thing, row.room, row.containers ?? [], { name: row.name, force: row.force ?? false });
@@ -55,8 +53,8 @@ export function heatingGoals(what: string): { devices: Goal[]; places: Goal[] } 
     devices: [
       ...heaters.map((name) => goals.deviceIs(true, name, `activate heater (${name})`)),
       goals.holds('inventory', ['lighter'], 'have lighter in inventory'),
-      goals.holds('fire pit', ['wood'], 'move wood into fire pit', { key: 'woodInFirePit' }),
-      goals.onFire('wood', 'ignite wood', { after: ['woodInFirePit'] }),
+      goals.holds('fire pit', ['wood'], 'move wood into fire pit', { key: 'wood1' }),
+      goals.onFire('wood', 'ignite wood', { after: ['wood1'], key: 'ignite' }),
     ],
     places: [...heaters, 'fire pit'].map((name) => goals.inContainer(name, `have ${what} on heater (${name})`)),
   };

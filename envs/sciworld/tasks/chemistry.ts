@@ -115,7 +115,6 @@ function placePaints(site: Site, place: number, vessel: string): string {
   const inWorkshop = place >= 3;
   const room = inWorkshop ? 'workshop' : 'art studio';
   const base = inWorkshop ? SECOND_ROOM : 0;
-  if (inWorkshop) site.place(site.make(vessel, 3 * VESSELS.indexOf(vessel)), room);
   const holder = site.make(kind, base + offset);
   holder.name = name;
   if (drawer) site.world.move(site.make('drawer', base + offset + 3), holder);
@@ -125,6 +124,8 @@ function placePaints(site: Site, place: number, vessel: string): string {
     if (kind === 'desk') site.world.move(site.make(`${color} paint`, base + 9 + 3 * i), vessel);
   });
   site.place(holder, room);
+  // After the holder: glass cups in a closet stand for the one that is to be placed.
+  if (inWorkshop) site.place(site.make(vessel, 3 * VESSELS.indexOf(vessel)), room);
   return room;
 }
 
@@ -187,9 +188,8 @@ const PAINTS = (
           goals.requireAlone(
             [`${partOne} paint`, `${partTwo} paint`],
             'have all ingredients (tertiary) alone in a single container',
-            after,
           ),
-          goals.requireSameRoom(...describeNear(third), after),
+          goals.requireSameRoom(...describeNear(third)),
         ],
       };
     },

@@ -36,8 +36,8 @@ const jarGoals = () => [
 
 const AFTER_TWO = { after: ['atLeast2Reproducing'] };
 
-/** At least 1 to `most` plants in each stage, then the hive, a bee and the fruit. */
-function harvestGoals(species: string, most: number, fruit: Goal): Goal[] {
+/** At least 1 to `most` plants in each stage, then the hive, a bee and the fruit. @param hive when the hive counts */
+function harvestGoals(species: string, most: number, hive: Pick<Goal, 'after'>, fruit: Goal): Goal[] {
   const count: Goal[] = [];
   for (let n = 1; n <= most; n++) {
     STAGES.forEach((stage, i) => {
@@ -47,7 +47,7 @@ function harvestGoals(species: string, most: number, fruit: Goal): Goal[] {
   }
   return [
     ...count,
-    goals.containerOpen('bee hive', 'bee hive open (after reprod. life stage)'),
+    goals.containerOpen('bee hive', 'bee hive open (after reprod. life stage)', hive),
     goals.requireSameRoom('adult bee', 'be in same location as pollinator (after reprod. life stage)', AFTER_TWO),
     fruit,
   ];
@@ -62,15 +62,17 @@ const SEEDS = 5;
 const POTS_OFFSET = JAR_IDS * ROOMS.length * SPECIES.length;
 const POTS = [1, 2, 3].map((n) => `flower pot ${n}`);
 
+/** Pots with soil, pots with heaps of soil beside them (of which only the first is placed), or pots alone. */
 function placePots(site: Site, kind: number): void {
   const base = POTS_OFFSET + 18 * kind;
   POTS.forEach((name, i) => {
-    const pot = site.make('flower pot', base + (kind === 0 ? 6 : 3) * i);
+    const at = base + (kind === 2 ? 3 : 6) * i;
+    const pot = site.make('flower pot', at);
     pot.name = name;
-    if (kind === 0) site.world.move(site.make('soil', base + 6 * i + 3), pot);
+    if (kind === 0) site.world.move(site.make('soil', at + 3), pot);
     site.place(pot, 'greenhouse');
+    if (kind === 1) site.place(site.make('soil', at + 3), 'greenhouse');
   });
-  if (kind === 1) site.place(site.make('soil', base + 9), 'greenhouse');
 }
 
 const GROW = (
@@ -113,7 +115,7 @@ const GROW = (
           ordered: [goals.find(species, 'focus on the grown fruit')],
           optional: [
             ...optional,
-            ...harvestGoals(species, 2, goals.requireSameRoom(species, 'be in same location as fruit')),
+            ...harvestGoals(species, 2, {}, goals.requireSameRoom(species, 'be in same location as fruit')),
           ],
         };
       }
@@ -192,7 +194,12 @@ function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number
       ...jarGoals(),
       ...moving(),
       ...potGoals(pots, seed),
-      ...harvestGoals(table, POTS_USED, goals.requireSameRoom(table, 'be in same location as grown seed', AFTER_TWO)),
+      ...harvestGoals(
+        table,
+        POTS_USED,
+        AFTER_TWO,
+        goals.requireSameRoom(table, 'be in same location as grown seed', AFTER_TWO),
+      ),
     ],
   };
 }

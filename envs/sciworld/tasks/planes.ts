@@ -3,6 +3,7 @@ import * as goals from '../goal-types.ts';
 import type { Goal } from '../goals.ts';
 import { JavaRandom } from '../java-random.ts';
 import { MATERIALS, UNKNOWN_FRICTION } from '../materials.ts';
+import { describeName } from '../text.ts';
 import type { Thing } from '../thing.ts';
 import { type Site, task } from './task.ts';
 
@@ -80,7 +81,7 @@ function timing(planes: readonly Thing[], block: string, note: boolean): Goal[] 
     const of = note ? ` (plane ${n})` : '';
     const device = 'time keeping device';
     return [
-      goals.holdsExactly(plane, [block], `move block to plane ${n}`, { key: `b${n}` }),
+      goals.holds(describeName(plane), [block], `move block to plane ${n}`, { key: `b${n}` }),
       goals.deviceIs(true, 'stopwatch', `activate ${device}${of}`, { after: [`b${n}`], key: `aTime${n}` }),
       goals.deviceIs(false, 'stopwatch', `deactivate ${device}${of}`, { after: [`aTime${n}`], key: `dTime${n}` }),
       goals.requireExamined('stopwatch', `read ${device}${of}`, { after: [`dTime${n}`], key: `readTime${n}` }),

@@ -91,8 +91,10 @@ const useThermometer = task<number[]>({
           key: 'move2',
         }),
         goals.holds('inventory', [name], 'have task object in inventory'),
-        goals.requireUsed('thermometer', 'use instrument on object'),
-        goals.requireUsed('thermometer', 'use instrument on object (in answer box location)', { after: ['move2'] }),
+        goals.requireUsed('thermometer', name, 'use instrument on object'),
+        goals.requireUsed('thermometer', name, 'use instrument on object (in answer box location)', {
+          after: ['move2'],
+        }),
       ],
     };
   },
@@ -131,8 +133,8 @@ function meltingEpisode(name: string, melting: number, point: number, boxes: rea
         }),
       ),
       goals.holds('inventory', [name], 'have task object in inventory'),
-      goals.requireUsed('thermometer', 'use thermometer on substance'),
-      goals.requireUsed('thermometer', 'use thermometer on substance (after it has been heated)', {
+      goals.requireUsed('thermometer', name, 'use thermometer on substance'),
+      goals.requireUsed('thermometer', name, 'use thermometer on substance (after it has been heated)', {
         after: ['heatObject'],
       }),
       goals.requireAlone([name], 'have substance alone in a single container'),

@@ -52,7 +52,8 @@ export class AgentGymProtocol {
   constructor(world: ServedWorld, episodes: Episodes, limits: SessionLimits, now: () => number) {
     this.#world = world;
     this.#now = now;
-    this.sessions = new AgentGymSessions(episodes, world.original, limits);
+    const { original, server } = world;
+    this.sessions = new AgentGymSessions(episodes, original, limits, server.firstReward?.bind(server));
     for (const route of world.server.routes) {
       if (route.does === 'render' && !world.draw) continue;
       this.#routes.set(`${methodOf(route)} ${route.path}`, { route, fields: fieldsOf(route, world.server.idField) });

@@ -2,7 +2,7 @@
  * Sessions: the numbered environments of one AgentGym server; each holds at most one episode on the env hosts. Requests
  * of one number are answered in the order they came; the original lets them race.
  */
-import type { AgentGymSession } from '../../core/agentgym.ts';
+import type { AgentGymServer, AgentGymSession } from '../../core/agentgym.ts';
 import { LongplayError } from '../../core/errors.ts';
 import type { EpisodeAnswer, Episodes } from '../episodes.ts';
 
@@ -31,14 +31,19 @@ export class AgentGymSessions {
   readonly #episodes: Episodes;
   readonly #env: string;
   readonly #limits: SessionLimits;
+  readonly #firstReward: AgentGymServer['firstReward'];
   readonly #sessions = new Map<number, LiveSession>();
   #next = 0;
 
-  /** @param env id under which the hosts know the world as the original is */
-  constructor(episodes: Episodes, env: string, limits: SessionLimits) {
+  /**
+   * @param env id under which the hosts know the world as the original is
+   * @param firstReward reward of a task's first observation, see `AgentGymServer`
+   */
+  constructor(episodes: Episodes, env: string, limits: SessionLimits, firstReward?: AgentGymServer['firstReward']) {
     this.#episodes = episodes;
     this.#env = env;
     this.#limits = limits;
+    this.#firstReward = firstReward;
   }
 
   get count(): number {
@@ -147,7 +152,7 @@ export class AgentGymSessions {
     session.index = index;
     session.actions = [];
     session.first = session.observation = answer.step.observation;
-    session.reward = session.score = 0;
+    session.reward = session.score = this.#firstReward?.(index) ?? 0;
     session.done = false;
   }
 

@@ -76,12 +76,13 @@ class AgentGymSession implements Session {
   readonly first: First;
   readonly #server: Server;
   readonly #id: number;
-  #score = 0;
+  #score: number;
   #closed = false;
 
-  private constructor(server: Server, id: number, observation: string) {
+  private constructor(server: Server, id: number, observation: string, score: number) {
     this.#server = server;
     this.#id = id;
+    this.#score = score;
     this.first = { kind: 'first', observation };
   }
 
@@ -103,15 +104,17 @@ class AgentGymSession implements Session {
     try {
       const body = client.reset(id, task.index);
       const read = client.observes ? () => '' : first('reset');
+      let score = 0;
       let observation = await requests.send('POST', 'reset', body, openMs, true, (answer) => {
-        if (typeof answer === 'object') objectOf(answer, 'reset'); // refuses `{"error": …}`
+        // Refuses `{"error": …}`.
+        if (typeof answer === 'object') score = client.firstScore?.(objectOf(answer, 'reset')) ?? 0;
         return read(answer);
       });
       if (client.observes) {
         const path = `observation?${client.idField}=${id}`;
         observation = await requests.send('GET', path, undefined, openMs, true, first('observation'));
       }
-      return new AgentGymSession(server, id, observation);
+      return new AgentGymSession(server, id, observation, score);
     } catch (thrown) {
       await release(server, id);
       throw thrown;

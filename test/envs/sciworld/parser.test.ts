@@ -108,7 +108,7 @@ describe('names of things', () => {
     const { put } = small();
     const plane = put('inclined plane');
     plane.plane = { angle: 45, friction: 0.5, letter: 'B', surface: '', heights: new Map() };
-    expect(names(plane)).toEqual(['inclined plane', 'inclined plane b', 'plane', 'plane b']);
+    expect(names(plane)).toEqual(['inclined plane', 'inclined plane b', 'inclined plane b b', 'plane', 'plane b']);
   });
 });
 

@@ -228,6 +228,9 @@ describe('doors and drains', () => {
     const toilet = thingIn(simulator, 'toilet');
     expect(cursory(toilet, null)).toContain('a toilet. In the toilet is:');
     toilet.device!.on = true;
+    expect(cursory(toilet, null)).toContain('a toilet. In the toilet is:');
+    toilet.count = 1;
+    toilet.device!.on = false;
     expect(cursory(toilet, null)).toContain('a toilet, which is flushing. In the toilet is:');
   });
 });
