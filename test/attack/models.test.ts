@@ -16,7 +16,7 @@ cpSync(join(golden, 'models/tied-f32'), dir, { recursive: true });
 cpSync(join(golden, 'tokenizer'), dir, { recursive: true });
 cpSync(join(golden, 'adapters/tied-f32-lora-all'), dir, { recursive: true });
 
-const COUNT = amount(50_000, 150);
+const COUNT = amount(50_000, 500);
 const { config } = readModelFacts(dir);
 
 /** Safetensors file with another header over the same data. */

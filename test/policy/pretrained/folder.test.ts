@@ -63,6 +63,7 @@ describe('config.json', () => {
     ['layer_types', 'full_attention'],
     ['layer_types', { every: 1 }],
     ['rope_theta', Number.POSITIVE_INFINITY],
+    ['rope_parameters', { rope_type: 'default', rope_theta: Number.POSITIVE_INFINITY }],
     ['rms_norm_eps', Number.POSITIVE_INFINITY],
     ['num_key_value_heads', 3],
     ['vocab_size', '640'],
