@@ -8,7 +8,8 @@ export type RemoteFault =
   | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
   | 'oversized'
   | 'refused' // a message of the server that reports an error
-  | 'mismatch'; // an answer to another client or another question
+  | 'mismatch' // an answer to another client or another question
+  | 'closed'; // our end was closed: nobody waits for the answer
 
 export class RemoteError extends Error {
   readonly fault: RemoteFault;
@@ -47,7 +48,7 @@ const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
 /** True if sending the same request again may help. */
 export function isTransient(error: RemoteError): boolean {
   if (error.fault === 'status') return TRANSIENT.has(error.status!);
-  return error.fault !== 'oversized' && error.fault !== 'refused';
+  return error.fault !== 'oversized' && error.fault !== 'refused' && error.fault !== 'closed';
 }
 
 /**
