@@ -1,5 +1,6 @@
 /** Evaluations under way: their next tasks, their results, and when one is done. */
 import { append } from '../../src/core/extremes.ts';
+import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -14,6 +15,8 @@ interface EvaluationRun {
   open: number;
   /** Episodes that belong to a group given up. */
   failed: number;
+  /** Failure of the last one. */
+  failure: Failure | undefined;
   readonly trajectories: Trajectory[];
 }
 
@@ -32,7 +35,15 @@ export class Evaluations {
   }
 
   open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
-    this.#runs.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#runs.set(plan.name, {
+      plan,
+      done,
+      queue: [...plan.tasks],
+      open: 0,
+      failed: 0,
+      failure: undefined,
+      trajectories: [],
+    });
   }
 
   /** Next group that waits to be played; it counts as begun. */
@@ -59,11 +70,12 @@ export class Evaluations {
   }
 
   /** Records a group of `episodes` that was given up. @returns false where it belongs to no evaluation */
-  recordGivenUp(name: string, episodes: number): boolean {
+  recordGivenUp(name: string, episodes: number, failure: Failure): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
     run.open--;
     run.failed += episodes;
+    run.failure = failure;
     return true;
   }
 
@@ -77,7 +89,7 @@ export class Evaluations {
   }
 }
 
-function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationRecord {
+function recordOf({ plan, failed, failure, trajectories }: EvaluationRun): EvaluationRecord {
   const byTask = new Map<string, Trajectory[]>();
   for (const one of trajectories) {
     const known = byTask.get(taskName(one.task));
@@ -94,5 +106,5 @@ function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationReco
       turns: own.map(({ turns }) => turnsUsed(turns)),
     };
   });
-  return { plan, results, failed };
+  return { plan, results, failed, failure };
 }

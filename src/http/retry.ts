@@ -1,5 +1,7 @@
 /** Retries: the faults that are worth one, and the wait before it. Pure. */
 
+import { LongplayError } from '../core/errors.ts';
+
 /** Fault of a request to another machine. */
 export type RemoteFault =
   | 'network' // no connection, or it broke off
@@ -31,6 +33,16 @@ export class RemoteError extends Error {
     this.retryAfterMs = more.retryAfterMs;
     this.body = more.body;
   }
+}
+
+/** Gateway statuses: the server behind a proxy does not answer. */
+const GATEWAY = new Set([502, 504]);
+
+/** True for an error, or one that it was caused by, that means: no connection, or no answer in time. */
+export function isUnanswered(thrown: unknown): boolean {
+  if (!(thrown instanceof RemoteError)) return thrown instanceof LongplayError && isUnanswered(thrown.cause);
+  const { fault, status } = thrown;
+  return fault === 'network' || fault === 'timeout' || (fault === 'status' && GATEWAY.has(status!));
 }
 
 export interface RetryPolicy {

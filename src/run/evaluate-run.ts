@@ -4,6 +4,7 @@ import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { LongplayError } from '../core/errors.ts';
+import { cureOf } from '../core/failure.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
@@ -30,10 +31,10 @@ export async function evaluateRun(
 async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
   const record = await run.evaluate(plan);
   if (record.results.every(({ successes }) => successes.length === 0)) {
-    throw new LongplayError(
-      'ENV_BROKEN',
-      `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`,
-    );
+    const { cause, message } = record.failure ?? { cause: 'threw', message: 'unknown' };
+    const code = cause === 'unreachable' || cause === 'policy' ? 'REMOTE_FAILED' : 'ENV_BROKEN';
+    const what = `evaluation ${plan.name}: every episode failed (the last: ${cause}: ${message})`;
+    throw new LongplayError(code, `${what}; ${cureOf(cause)}`);
   }
   return summarise(record, run.env.tasks);
 }
