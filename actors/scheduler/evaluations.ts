@@ -11,6 +11,8 @@ interface EvaluationRun {
   readonly plan: EvaluationPlan;
   readonly done: (record: EvaluationRecord) => void;
   readonly queue: Task[];
+  /** Groups begun of each task: a plan may list one several times. */
+  readonly begun: Map<string, number>;
   /** Groups begun and not finished. */
   open: number;
   /** Episodes that belong to a group given up. */
@@ -39,6 +41,7 @@ export class Evaluations {
       plan,
       done,
       queue: [...plan.tasks],
+      begun: new Map(),
       open: 0,
       failed: 0,
       failure: undefined,
@@ -53,8 +56,11 @@ export class Evaluations {
       if (!task) continue;
       run.open++;
       const { plan } = run;
+      const again = run.begun.get(taskName(task)) ?? 0;
+      run.begun.set(taskName(task), again + 1);
       // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-      const seed = seedFrom(plan.seed, task.index, task.seed);
+      const first = seedFrom(plan.seed, task.index, task.seed);
+      const seed = again === 0 ? first : seedFrom(first, again);
       return { plan, task, purpose: { name: plan.name, temperature: plan.temperature, seed } };
     }
     return undefined;
@@ -96,11 +102,14 @@ function recordOf({ plan, failed, failure, trajectories }: EvaluationRun): Evalu
     if (known) known.push(one);
     else byTask.set(taskName(one.task), [one]);
   }
-  const results = plan.tasks.map((task) => {
+  const groups = new Map<string, number>();
+  for (const task of plan.tasks) groups.set(taskName(task), (groups.get(taskName(task)) ?? 0) + 1);
+  const tasks = new Map(plan.tasks.map((task) => [taskName(task), task]));
+  const results = [...tasks.values()].map((task) => {
     const own = byTask.get(taskName(task)) ?? [];
     return {
       task,
-      asked: plan.episodes,
+      asked: plan.episodes * groups.get(taskName(task))!,
       successes: own.map(({ success }) => success),
       returns: own.map(episodeReturn),
       turns: own.map(({ turns }) => turnsUsed(turns)),

@@ -56,8 +56,9 @@ export interface Evaluate {
 export interface EvaluationPlan {
   /** Name of the evaluation in traces, e.g. `test h24 sampled`. */
   readonly name: string;
+  /** Tasks; one that is listed several times is played in as many groups. */
   readonly tasks: readonly Task[];
-  /** Episodes of each task, ≥ 1. */
+  /** Episodes of each group, ≥ 1. */
   readonly episodes: number;
   readonly horizon: number;
   /** Temperature; 0 is greedy. */

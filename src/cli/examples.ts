@@ -8,7 +8,11 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   sft: ['sft run.yaml --data runs/run --min-score 1', 'sft run.yaml --data expert.json --data runs/rollout'],
   dpo: ['dpo run.yaml --data runs/run --set policy.init=runs/run-sft'],
-  eval: ['eval runs/run --split test', 'eval runs/run --horizon 8,24 --greedy --json'],
+  eval: [
+    'eval runs/run --split test',
+    'eval runs/run --horizon 8,24 --greedy --json',
+    'eval runs/eval-remote --resume',
+  ],
   compare: [
     'compare runs/short-1 runs/short-2 runs/long-1 runs/long-2',
     'compare runs/a runs/b --plot curves.svg --json',
