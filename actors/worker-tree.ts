@@ -16,6 +16,7 @@ import { reportSlowStarts } from '../src/runtime/slow-start.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
+import { checkEnvServer } from '../src/world/remote/check-server.ts';
 import { spawnWorker } from './cluster/spawn.ts';
 import { adapterOf, type FirstWeights } from './cluster/worker-actor.ts';
 import { createEnvPool } from './env/env-pool.ts';
@@ -62,6 +63,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { config, envModule, broker, run, announcement, slots, onNotice } = options;
   const module = await loadWorld(localUrl(envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
+  await checkEnvServer(config);
   // Behind a generation server nothing is computed here: the tokenizer and the configuration are enough.
   const reader = isServed(config)
     ? setUpReader(config, worldPrompt(module, config.env.options, env.description))

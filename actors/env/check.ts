@@ -5,6 +5,7 @@
 import { ACTION_LIMITS, type Env, type EnvStep, type First, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
+import { isUnanswered } from '../../src/http/retry.ts';
 import type { Observed } from './protocol.ts';
 
 /** Breach of the environment's contract, with the cause and message of the failure. */
@@ -152,6 +153,7 @@ export function isWithin({ step, actions, newActions }: Observed, listed: number
 export function failureOf(thrown: unknown): readonly [cause: FailureCause, message: string] {
   try {
     if (thrown instanceof BrokenContract) return [thrown.failureCause, messageOf(thrown)];
+    if (isUnanswered(thrown)) return ['unreachable', messageOf(thrown)];
   } catch {} // a proxy need not reveal its prototype
   return ['threw', messageOf(thrown)];
 }

@@ -2,7 +2,7 @@
 import { CLUSTER_PATHS, hasBarriers, PATHS, type RunOptions } from '../options.ts';
 import type { SchedulerState } from '../scheduler/protocol.ts';
 import type { RolloutInit } from './protocol.ts';
-import { MAX_ATTEMPTS, MAX_FAILURES } from './retry.ts';
+import { MAX_ATTEMPTS, MAX_FAILURES, MAX_OUTAGE_MS } from './retry.ts';
 
 /**
  * Init of the rollout actor.
@@ -23,6 +23,7 @@ export function rolloutInit(
     envThreads,
     maxAttempts: MAX_ATTEMPTS,
     maxFailures: MAX_FAILURES,
+    maxOutageMs: MAX_OUTAGE_MS,
     ...options.limits?.retry,
     barrier: hasBarriers(options),
     start: { nextEpisode, envSteps, episodes },

@@ -1,6 +1,6 @@
 /** Retry of failed episodes: whether one is attempted again, and when the run has to end. Pure. */
 import { LongplayError } from '../../src/core/errors.ts';
-import type { Failure } from '../../src/core/failure.ts';
+import { cureOf, type Failure } from '../../src/core/failure.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 
 /** Attempts at one episode before its task is given up: a host that died under it is one, and a bad task fails them all. */
@@ -9,37 +9,62 @@ export const MAX_ATTEMPTS = 3;
 /** Failed episodes in a row, none finished in between, that end a run: more than any batch that one lost host takes along. */
 export const MAX_FAILURES = 256;
 
+/**
+ * Milliseconds without an answer of the environment's server that end a run: a server that restarts is back by then, and
+ * one that is gone for longer would use up the attempts of every task.
+ */
+export const MAX_OUTAGE_MS = 10_000;
+
+/** Failed episodes without an answer that are an outage; a single one may be its task's fault. */
+const MIN_UNANSWERED = 2;
+
+/** Failed episodes in a row, none finished in between, the present one included. */
+export interface FailureRow {
+  readonly failures: number;
+  /** Episodes that the environment's server has not answered, since any other one was answered last. */
+  readonly unanswered: number;
+  /** Milliseconds in which they were not answered; 0 without one. */
+  readonly outageMs: number;
+}
+
 /** Bounds of retries. */
 export interface RetryLimits {
   /** Attempts at one episode, ≥ 1, before its group is given up. */
   readonly maxAttempts: number;
   /** Failed episodes in a row, none finished in between, that end the run. */
   readonly maxFailures: number;
+  /** Milliseconds without an answer of the environment's server that end the run. */
+  readonly maxOutageMs: number;
 }
 
 /**
  * Number of the next attempt at an episode; undefined where its group is to be given up. An episode that was lost with a
  * host which another episode brought down did not use up its attempt.
  * @param attempt the one that failed, from 1
- * @param inARow failed episodes in a row, this one included
- * @throws {LongplayError} ENV_BROKEN, or REMOTE_FAILED where the policy is to blame, at `maxFailures` in a row: what is
- *   attempted again would fail again
+ * @throws {LongplayError} at `maxFailures` in a row, and after `maxOutageMs` without an answer: what is attempted again
+ *   would fail again. ENV_BROKEN, or REMOTE_FAILED where the policy or the environment's server is to blame
  */
 export function nextAttempt(
   failure: Failure,
   attempt: number,
-  inARow: number,
+  row: FailureRow,
   task: Task,
-  { maxAttempts, maxFailures }: RetryLimits,
+  { maxAttempts, maxFailures, maxOutageMs }: RetryLimits,
 ): number | undefined {
-  if (inARow >= maxFailures) throw createFailuresError(inARow, task, failure);
+  const isOutage = row.unanswered >= MIN_UNANSWERED && row.outageMs >= maxOutageMs;
+  if (isOutage || row.failures >= maxFailures) throw createFailuresError(row, task, failure);
   const next = failure.cause === 'lost' ? attempt : attempt + 1;
   return next <= maxAttempts ? next : undefined;
 }
 
-function createFailuresError(inARow: number, task: Task, { cause, where, message }: Failure): LongplayError {
-  const last = `${cause} on ${taskName(task)} at ${where}: ${message}`;
-  const what = `is broken: ${inARow} episodes in a row failed (the last: ${last})`;
+function createFailuresError(row: FailureRow, task: Task, { cause, where, message }: Failure): LongplayError {
+  const last = `(the last: ${cause} on ${taskName(task)} at ${where}: ${message})`;
+  if (cause === 'unreachable') {
+    const seconds = Math.round(row.outageMs / 1000);
+    const what = `the environment's server has not answered for ${seconds} s: ${row.unanswered} episodes failed ${last}`;
+    return new LongplayError('REMOTE_FAILED', `${what}; ${cureOf(cause)}`);
+  }
+  const what = `is broken: ${row.failures} episodes in a row failed ${last}`;
   if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy ${what}`);
-  return new LongplayError('ENV_BROKEN', `the environment ${what}; run \`longplay check-env\``);
+  return new LongplayError('ENV_BROKEN', `the environment ${what}; ${cureOf(cause)}`);
 }

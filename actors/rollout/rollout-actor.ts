@@ -5,8 +5,8 @@
  *
  * A failed episode is attempted again (retry.ts) under the same task (a new episode number, a new sampling seed); after
  * `maxAttempts` its group is given up. No failure becomes a reward. `maxFailures` failed episodes in a row, none
- * finished in between, mean that the environment or the policy's server is broken. The actor then crashes with one
- * error that names the cause, and the run ends.
+ * finished in between, mean that the environment or the policy's server is broken, and so does an environment's server
+ * that answers no episode for `maxOutageMs`. The actor then crashes with one error that names the cause, and the run ends.
  */
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
@@ -34,7 +34,7 @@ import {
 } from './episode-run.ts';
 import { Outbox } from './outbox.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
-import { nextAttempt } from './retry.ts';
+import { type FailureRow, nextAttempt } from './retry.ts';
 import { Totals } from './totals.ts';
 
 /** Internal: the end of an incarnation of the policy, whose memory is lost with it; and the tick of reports. */
@@ -89,6 +89,10 @@ class Rollouts {
   #policyIncarnation = 0;
   #nextEpisode: number;
   #failedInRow = 0;
+  /** Failed episodes that the env's server has not answered, and the time since when; none while it answers others. */
+  #unanswered = { failures: 0, since: 0 };
+  /** Clock at the last answer of an env. */
+  #answeredAt = 0;
   /** Finished episodes whose group has not finished. */
   #gathered = 0;
   #outcomes = createOutcomes();
@@ -166,7 +170,12 @@ class Rollouts {
     const requests: EpisodeRun[] = [];
     const ended: number[] = [];
     let batchMs = 0;
-    for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
+    for (const event of events) {
+      if (event.type !== 'observed') continue;
+      batchMs += event.envMs;
+      this.#answeredAt = now;
+      this.#unanswered.failures = 0;
+    }
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
       if (!run || this.#isFrozen(run)) continue; // abandoned meanwhile, or over
@@ -279,7 +288,7 @@ class Rollouts {
   #fail(run: EpisodeRun, failure: Failure): void {
     const { group, member, attempt } = run;
     this.#close(run);
-    const next = nextAttempt(failure, attempt, ++this.#failedInRow, group.task, this.#init);
+    const next = nextAttempt(failure, attempt, this.#countFailed(run, failure), group.task, this.#init);
     if (next !== undefined) {
       this.#outcomes.failed.push({ group: group.group, failure });
       this.#startEpisode(group, member, next);
@@ -287,6 +296,15 @@ class Rollouts {
       this.#outcomes.gaveUp.push({ group: group.group, failure, attempts: attempt });
       this.#drop(group);
     }
+  }
+
+  #countFailed({ pending, since }: EpisodeRun, { cause }: Failure): FailureRow {
+    this.#failedInRow++;
+    const own = this.#unanswered;
+    if (cause !== 'unreachable') own.failures = 0;
+    else if (own.failures++ === 0) own.since = Math.max(pending?.sentAt ?? since, this.#answeredAt);
+    const outageMs = own.failures === 0 ? 0 : this.#ctx.clock.now() - own.since;
+    return { failures: this.#failedInRow, unanswered: own.failures, outageMs };
   }
 
   #drop(group: GroupRun | undefined): void {

@@ -1,5 +1,6 @@
 /** Evaluations under way: their next tasks, their results, and when one is done. */
 import { append } from '../../src/core/extremes.ts';
+import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -10,10 +11,14 @@ interface EvaluationRun {
   readonly plan: EvaluationPlan;
   readonly done: (record: EvaluationRecord) => void;
   readonly queue: Task[];
+  /** Groups begun of each task: a plan may list one several times. */
+  readonly begun: Map<string, number>;
   /** Groups begun and not finished. */
   open: number;
   /** Episodes that belong to a group given up. */
   failed: number;
+  /** Failure of the last one. */
+  failure: Failure | undefined;
   readonly trajectories: Trajectory[];
 }
 
@@ -32,7 +37,16 @@ export class Evaluations {
   }
 
   open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
-    this.#runs.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#runs.set(plan.name, {
+      plan,
+      done,
+      queue: [...plan.tasks],
+      begun: new Map(),
+      open: 0,
+      failed: 0,
+      failure: undefined,
+      trajectories: [],
+    });
   }
 
   /** Next group that waits to be played; it counts as begun. */
@@ -42,8 +56,11 @@ export class Evaluations {
       if (!task) continue;
       run.open++;
       const { plan } = run;
+      const again = run.begun.get(taskName(task)) ?? 0;
+      run.begun.set(taskName(task), again + 1);
       // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-      const seed = seedFrom(plan.seed, task.index, task.seed);
+      const first = seedFrom(plan.seed, task.index, task.seed);
+      const seed = again === 0 ? first : seedFrom(first, again);
       return { plan, task, purpose: { name: plan.name, temperature: plan.temperature, seed } };
     }
     return undefined;
@@ -59,11 +76,12 @@ export class Evaluations {
   }
 
   /** Records a group of `episodes` that was given up. @returns false where it belongs to no evaluation */
-  recordGivenUp(name: string, episodes: number): boolean {
+  recordGivenUp(name: string, episodes: number, failure: Failure): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
     run.open--;
     run.failed += episodes;
+    run.failure = failure;
     return true;
   }
 
@@ -77,22 +95,25 @@ export class Evaluations {
   }
 }
 
-function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationRecord {
+function recordOf({ plan, failed, failure, trajectories }: EvaluationRun): EvaluationRecord {
   const byTask = new Map<string, Trajectory[]>();
   for (const one of trajectories) {
     const known = byTask.get(taskName(one.task));
     if (known) known.push(one);
     else byTask.set(taskName(one.task), [one]);
   }
-  const results = plan.tasks.map((task) => {
+  const groups = new Map<string, number>();
+  for (const task of plan.tasks) groups.set(taskName(task), (groups.get(taskName(task)) ?? 0) + 1);
+  const tasks = new Map(plan.tasks.map((task) => [taskName(task), task]));
+  const results = [...tasks.values()].map((task) => {
     const own = byTask.get(taskName(task)) ?? [];
     return {
       task,
-      asked: plan.episodes,
+      asked: plan.episodes * groups.get(taskName(task))!,
       successes: own.map(({ success }) => success),
       returns: own.map(episodeReturn),
       turns: own.map(({ turns }) => turnsUsed(turns)),
     };
   });
-  return { plan, results, failed };
+  return { plan, results, failed, failure };
 }

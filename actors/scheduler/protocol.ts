@@ -2,7 +2,7 @@
  * Messages of the scheduler, which decides what is played and keeps the accounts: horizon, admission, tasks,
  * evaluations, the end of training, checkpoints.
  */
-import type { Accounting } from '../../src/core/failure.ts';
+import type { Accounting, Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
@@ -56,8 +56,9 @@ export interface Evaluate {
 export interface EvaluationPlan {
   /** Name of the evaluation in traces, e.g. `test h24 sampled`. */
   readonly name: string;
+  /** Tasks; one that is listed several times is played in as many groups. */
   readonly tasks: readonly Task[];
-  /** Episodes of each task, ≥ 1. */
+  /** Episodes of each group, ≥ 1. */
   readonly episodes: number;
   readonly horizon: number;
   /** Temperature; 0 is greedy. */
@@ -71,6 +72,8 @@ export interface EvaluationRecord {
   readonly results: readonly TaskResult[];
   /** Episodes that failed for good; they count in no average. */
   readonly failed: number;
+  /** Failure of the last of them. */
+  readonly failure: Failure | undefined;
 }
 
 export interface TaskResult {

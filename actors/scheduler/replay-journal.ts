@@ -107,7 +107,7 @@ class JournalReplay {
     }
     for (const { group, failure } of gaveUp) {
       const ticket = this.#groups.recordGivenUp(group, failure.cause);
-      if (ticket?.purpose.name === 'train') this.#tasks.quarantine(ticket.task);
+      if (ticket?.purpose.name === 'train') this.#tasks.quarantine(ticket.task, failure.cause);
     }
     this.#state = { ...this.#state, elapsedMs };
   }

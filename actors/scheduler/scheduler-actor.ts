@@ -305,7 +305,8 @@ class Scheduler {
     if (!ticket) return;
     const { task, size, purpose } = ticket;
     this.#out.sendToRecorder({ type: 'failed', task, failure });
-    if (this.#evaluations.recordGivenUp(purpose.name, size) || !this.#launcher.tasks.quarantine(task)) return;
+    if (this.#evaluations.recordGivenUp(purpose.name, size, failure)) return;
+    if (!this.#launcher.tasks.quarantine(task, failure.cause)) return;
     this.#out.sendToRecorder({ type: 'quarantined', task, failure, attempts });
   }
 

@@ -1,5 +1,6 @@
 /** Tasks of training groups: drawn by the sampler, without those that kept failing. */
 import { LongplayError } from '../../src/core/errors.ts';
+import { cureOf, type FailureCause } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { TaskSampler, TaskSamplerState } from '../../src/learning/schedule/task-sampler.ts';
 
@@ -9,6 +10,8 @@ const MAX_REDRAWS = 1000;
 export class TrainingTasks {
   readonly #sampler: TaskSampler;
   readonly #quarantined: Set<number>;
+  /** Cause of the last failure that quarantined a task. */
+  #cause: FailureCause = 'threw';
 
   /** Resumes from `saved`. @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env or task list */
   constructor(
@@ -28,7 +31,7 @@ export class TrainingTasks {
     }
     throw new LongplayError(
       'ENV_BROKEN',
-      `every task drawn is quarantined (${this.#quarantined.size} tasks failed too often); the environment is broken: run \`longplay check-env\``,
+      `every task drawn is quarantined (${this.#quarantined.size} tasks failed too often); the environment is broken: ${cureOf(this.#cause)}`,
     );
   }
 
@@ -38,12 +41,13 @@ export class TrainingTasks {
   }
 
   /**
-   * Quarantines a task.
-   * @returns false for one that already was
+   * Quarantines a task that failed too often.
+   * @returns false for one that already was, and for one that its server did not answer, which is no fault of the task
    */
-  quarantine({ index }: Task): boolean {
-    if (this.#quarantined.has(index)) return false;
+  quarantine({ index }: Task, cause: FailureCause): boolean {
+    if (cause === 'unreachable' || this.#quarantined.has(index)) return false;
     this.#quarantined.add(index);
+    this.#cause = cause;
     return true;
   }
 

@@ -142,6 +142,7 @@ function rolloutInit(): RolloutInit {
     envThreads: 1,
     maxAttempts: 1,
     maxFailures: 1,
+    maxOutageMs: 10_000,
     barrier: false,
     start: { nextEpisode: 0, envSteps: 0, episodes: 0 },
     paths: { inference: '/inference', envs: '/env-hosts', scheduler: '/scheduler' },

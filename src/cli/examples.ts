@@ -8,7 +8,11 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   sft: ['sft run.yaml --data runs/run --min-score 1', 'sft run.yaml --data expert.json --data runs/rollout'],
   dpo: ['dpo run.yaml --data runs/run --set policy.init=runs/run-sft'],
-  eval: ['eval runs/run --split test', 'eval runs/run --horizon 8,24 --greedy --json'],
+  eval: [
+    'eval runs/run --split test',
+    'eval runs/run --horizon 8,24 --greedy --json',
+    'eval runs/eval-remote --resume',
+  ],
   compare: ['compare runs/short runs/long', 'compare runs/short runs/long --plot curves.svg --json'],
   rollout: [
     'rollout --env ./my/env.mjs --base-url http://127.0.0.1:8000/v1 --model my-model --episodes 200',

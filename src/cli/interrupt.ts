@@ -45,6 +45,15 @@ export function onInterrupt(notify: (line: string) => void, how = 'ending the ru
   };
 }
 
+/** First signal of those that end a command early, and the end of listening for it. */
+export function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {
+  let stop = () => {};
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    stop = onFirstSignal(resolve);
+  });
+  return { signal, stop };
+}
+
 /** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */
 export function awaitSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => void onFirstSignal(resolve));

@@ -13,6 +13,7 @@ export const FAILURE_CAUSES = [
   'oversized', // the answer exceeds the env's stated bound
   'protocol', // an answer for another episode, or one that breaks the time-step contract
   'lost', // its host ended by another's fault, and its actions must not be taken again
+  'unreachable', // no connection to the env's server, or no answer of it in time
   'policy', // the policy could not decide
   'worker', // the machine that played it went away, or sent what cannot be believed
   'injected-drop', // chaos mode lost the message
@@ -20,6 +21,13 @@ export const FAILURE_CAUSES = [
 
 /** Cause of a failure. */
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
+
+/** Cure of failures, by their cause: what a person does next. */
+export function cureOf(cause: FailureCause): string {
+  if (cause === 'unreachable') return "start the environment's server again, then resume";
+  if (cause === 'policy') return 'see that the policy answers, then resume';
+  return 'run `longplay check-env`';
+}
 
 /** Failure of an episode: its cause, and a line that describes it. */
 export interface Failure {

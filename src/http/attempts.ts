@@ -13,6 +13,8 @@ export interface AttemptOptions extends RetryPolicy {
 export interface AttemptContext {
   readonly clock: Clock;
   readonly rng: Rng;
+  /** Ends a wait; no further attempt is made. */
+  readonly closed?: AbortSignal | undefined;
   /** Called before each wait. */
   readonly onRetry?: (error: RemoteError, delayMs: number) => void;
 }
@@ -24,7 +26,7 @@ export interface AttemptContext {
  */
 export async function attempt<T>(
   options: AttemptOptions,
-  { clock, rng, onRetry }: AttemptContext,
+  { clock, rng, closed, onRetry }: AttemptContext,
   once: (deadlineMs: number) => Promise<T>,
 ): Promise<T> {
   const end = clock.now() + options.totalMs;
@@ -36,7 +38,22 @@ export async function attempt<T>(
       const delayMs = retryDelayMs(options, n, thrown, rng.float());
       if (clock.now() + delayMs >= end) throw thrown;
       onRetry?.(thrown, delayMs);
-      await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve));
+      await sleep(clock, delayMs, closed);
+      if (closed?.aborted) throw thrown;
     }
   }
+}
+
+/** Sleeps for `ms`, or until the signal aborts, whichever comes first. */
+export function sleep(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      cancel();
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = clock.setTimer(ms, end);
+    signal?.addEventListener('abort', end);
+  });
 }

@@ -1,5 +1,7 @@
 /** Retries: the faults that are worth one, and the wait before it. Pure. */
 
+import { LongplayError } from '../core/errors.ts';
+
 /** Fault of a request to another machine. */
 export type RemoteFault =
   | 'network' // no connection, or it broke off
@@ -8,7 +10,8 @@ export type RemoteFault =
   | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
   | 'oversized'
   | 'refused' // a message of the server that reports an error
-  | 'mismatch'; // an answer to another client or another question
+  | 'mismatch' // an answer to another client or another question
+  | 'closed'; // our end was closed: nobody waits for the answer
 
 export class RemoteError extends Error {
   readonly fault: RemoteFault;
@@ -32,6 +35,16 @@ export class RemoteError extends Error {
   }
 }
 
+/** Gateway statuses: the server behind a proxy does not answer. */
+const GATEWAY = new Set([502, 504]);
+
+/** True for an error, or one that it was caused by, that means: no connection, or no answer in time. */
+export function isUnanswered(thrown: unknown): boolean {
+  if (!(thrown instanceof RemoteError)) return thrown instanceof LongplayError && isUnanswered(thrown.cause);
+  const { fault, status } = thrown;
+  return fault === 'network' || fault === 'timeout' || (fault === 'status' && GATEWAY.has(status!));
+}
+
 export interface RetryPolicy {
   /** Attempts at a request, ≥ 1. */
   readonly attempts: number;
@@ -47,7 +60,7 @@ const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
 /** True if sending the same request again may help. */
 export function isTransient(error: RemoteError): boolean {
   if (error.fault === 'status') return TRANSIENT.has(error.status!);
-  return error.fault !== 'oversized' && error.fault !== 'refused';
+  return error.fault !== 'oversized' && error.fault !== 'refused' && error.fault !== 'closed';
 }
 
 /**

@@ -14,7 +14,9 @@ import { join } from 'node:path';
 import type { LoraConfig, ModelConfig } from '../compute/model/config.ts';
 import { checkParams, type ParamSet } from '../compute/model/parameters.ts';
 import { openFile } from '../core/bounded-file.ts';
+import { systemClock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
+import { sleep } from '../http/attempts.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
 import type { GenerationClient } from './generation/generation-client.ts';
 import { ADAPTER_WEIGHTS, writeAdapter } from './pretrained/adapter.ts';
@@ -62,7 +64,7 @@ export interface Adapters {
 /** Options of adapters that this process has loaded. */
 export interface OwnAdapterOptions extends Pick<ServerRetries, 'attempts' | 'retryMs'> {
   readonly config: ModelConfig & { readonly adapter: LoraConfig };
-  /** Connection to the server; one attempt a call, the attempts are counted here. */
+  /** Connection to the server, closed with the policy; one attempt a call, the attempts are counted here. */
   readonly client: GenerationClient;
   /** Folder for adapters, on a path that the server sees too. */
   readonly adapters: string;
@@ -127,11 +129,16 @@ export class OwnAdapters implements Adapters {
   }
 
   async dispose(): Promise<void> {
-    for (const { name, folder } of this.#published) {
-      if (name !== undefined) await this.#options.client.unload(name).catch(() => {});
-      rmSync(folder, { recursive: true, force: true });
-    }
-    this.#published.length = 0;
+    const { client } = this.#options;
+    client.close(); // a load under way is given up
+    await this.#publishing?.catch(() => {});
+    // At once: together they have the time that an actor has to stop in.
+    await Promise.all(
+      this.#published.splice(0).map(async ({ name, folder }) => {
+        if (name !== undefined) await client.unload(name).catch(() => {});
+        rmSync(folder, { recursive: true, force: true });
+      }),
+    );
   }
 
   /** Writes an adapter, has the server load it, and retires older ones. @throws {LongplayError} REMOTE_FAILED */
@@ -157,7 +164,8 @@ export class OwnAdapters implements Adapters {
     renameSync(unfinished, folder);
     let last = '';
     for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
+      if (attempt > 0) await sleep(systemClock, retryMs * 2 ** (attempt - 1), client.closed);
+      if (client.closed.aborted) break;
       try {
         await client.load(name, folder);
         this.#published.push({ version, name, folder });
@@ -224,9 +232,4 @@ export class FollowerAdapters implements Adapters {
   end(): void {}
 
   async dispose(): Promise<void> {}
-}
-
-/** Waits, in milliseconds, between two attempts. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -10,22 +10,24 @@
  */
 
 import type { ParamSet } from '../compute/model/parameters.ts';
+import { systemClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Decision, ModelResponse } from '../core/trajectory.ts';
+import { sleep } from '../http/attempts.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
 import type { Transcript } from '../text/reading/transcript.ts';
 import type { GenerationClient } from './generation/generation-client.ts';
 import { type Acted, type ActRequest, formatTooLong, type Policy, type Unanswered } from './policy.ts';
-import { type Adapters, pause, type ServedAdapter, type ServerRetries } from './served-adapters.ts';
+import type { Adapters, ServedAdapter, ServerRetries } from './served-adapters.ts';
 
 /** Codec, server and limits of a server policy. */
 export interface ServerPolicyOptions extends Pick<ServerRetries, 'attempts' | 'retryMs'> {
   readonly codec: Codec;
   /** Longest sequence that the model reads, in tokens. */
   readonly maxPositions: number;
-  /** Connection to the server; one attempt a call, the attempts are counted here. */
+  /** Connection to the server, closed with the policy; one attempt a call, the attempts are counted here. */
   readonly client: GenerationClient;
   /** Adapters that the server has. */
   readonly adapters: Adapters;
@@ -36,6 +38,9 @@ export interface ServerPolicyOptions extends Pick<ServerRetries, 'attempts' | 'r
   /** Requests in flight at most. */
   readonly maxBatch: number;
 }
+
+/** Milliseconds of a step at most: between two steps the policy's owner hears messages, an order to stop among them. */
+const STEP_MS = 1000;
 
 /** Running episode. */
 interface Member {
@@ -64,6 +69,8 @@ export class ServerPolicy implements Policy {
   #failure: unknown;
   #tokens = 0;
   #flight = 0;
+  /** Newest adapter, while it is waited for. */
+  #serving: Promise<ServedAdapter> | undefined;
 
   constructor(options: ServerPolicyOptions) {
     this.#options = options;
@@ -136,19 +143,33 @@ export class ServerPolicy implements Policy {
   }
 
   /**
-   * Sends the waiting turns, and awaits the first answer. @throws {LongplayError} REMOTE_FAILED when attempts are used
-   * up
+   * Sends the waiting turns, and awaits the first answer for a second.
+   * @returns nothing where none has come
+   * @throws {LongplayError} REMOTE_FAILED when attempts are used up
    */
   async step(): Promise<readonly Acted[]> {
     if (this.waiting === 0) return [];
+    const wait = new AbortController();
+    try {
+      return await this.#step(sleep(systemClock, STEP_MS, wait.signal));
+    } finally {
+      wait.abort(); // its timer would keep the process alive
+    }
+  }
+
+  async #step(waited: Promise<void>): Promise<readonly Acted[]> {
     // Waits for the server to have the newest adapter, so no turn is ever sent under weights older than those at hand.
-    const current = await this.serving();
+    this.#serving ??= this.serving().finally(() => {
+      this.#serving = undefined;
+    });
+    const current = await Promise.race([this.#serving, waited]);
+    if (!current) return [];
     while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
       const { member, request } = this.#queue.shift()!;
       if (this.#awaits(member, request)) this.#send(member, request, current);
     }
     // The first answer is enough: the rollouts go on with it while the others are still being written.
-    if (this.#acted.length === 0 && this.#flights.size > 0) await Promise.race(this.#flights.values());
+    if (this.#acted.length === 0 && this.#flights.size > 0) await Promise.race([...this.#flights.values(), waited]);
     if (this.#failure !== undefined) throw this.#failure;
     const answered = this.#acted.filter(({ member, acted }) => this.#members.get(acted.episode) === member);
     this.#acted = [];
@@ -157,6 +178,8 @@ export class ServerPolicy implements Policy {
   }
 
   async dispose(): Promise<void> {
+    this.#queue.length = 0;
+    this.#options.client.close(); // answers under way are given up
     await Promise.allSettled(this.#flights.values()); // or they would fail under an adapter that is gone
     await this.#options.adapters.dispose();
   }
@@ -200,7 +223,8 @@ export class ServerPolicy implements Policy {
     let adapter = first;
     let last = '';
     for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
+      if (attempt > 0) await sleep(systemClock, retryMs * 2 ** (attempt - 1), client.closed);
+      if (client.closed.aborted) break;
       try {
         const { name } = adapter;
         const answer = await client.generate({

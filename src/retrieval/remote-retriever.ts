@@ -142,7 +142,7 @@ export class RemoteRetriever implements Retriever {
     );
     const rng = Rng.fromSeed(seedFrom('retriever', this.#sent++)); // only the waits are drawn
     try {
-      const lists = await attempt(policy, { clock, rng }, async (deadlineMs) => {
+      const lists = await attempt(policy, { clock, rng, closed: this.#http.closed }, async (deadlineMs) => {
         const answer = await this.#http.send('POST', this.#wire.path, body, deadlineMs);
         return this.#wire.read(answer.body, batch.length);
       });

@@ -1,14 +1,18 @@
 /** Evaluations of a started run: the plans of a configuration, and their results. */
-import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
+import type { EvaluationPlan, EvaluationRecord } from '../../actors/scheduler/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { LongplayError } from '../core/errors.ts';
+import { cureOf } from '../core/failure.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
+
+/** Kind of an evaluation: each action sampled, or the best one. */
+export type EvaluationKind = 'sampled' | 'greedy';
 
 /**
  * Evaluates a run's present weights by all evaluations of its configuration.
@@ -17,7 +21,7 @@ import type { EvaluationProgress } from './evaluation-progress.ts';
 export async function evaluateRun(
   run: Run,
   config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+  kinds: readonly EvaluationKind[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
   progress?: EvaluationProgress,
 ): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
@@ -29,20 +33,25 @@ export async function evaluateRun(
 
 async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
   const record = await run.evaluate(plan);
-  if (record.results.every(({ successes }) => successes.length === 0)) {
-    throw new LongplayError(
-      'ENV_BROKEN',
-      `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`,
-    );
-  }
+  requireFinished(record);
   return summarise(record, run.env.tasks);
+}
+
+/** @throws {LongplayError} ENV_BROKEN, or REMOTE_FAILED where a server is to blame, for an evaluation without an episode */
+export function requireFinished({ plan, results, failure }: EvaluationRecord): void {
+  if (results.every(({ successes }) => successes.length === 0)) {
+    const { cause, message } = failure ?? { cause: 'threw', message: 'unknown' };
+    const code = cause === 'unreachable' || cause === 'policy' ? 'REMOTE_FAILED' : 'ENV_BROKEN';
+    const what = `evaluation ${plan.name}: every episode failed (the last: ${cause}: ${message})`;
+    throw new LongplayError(code, `${what}; ${cureOf(cause)}`);
+  }
 }
 
 /** Plans of a configuration: each horizon, sampled and perhaps greedy. */
 export function evaluationPlans(
   env: Env,
   config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+  kinds: readonly EvaluationKind[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
 ): EvaluationPlan[] {
   return config.evaluation.horizons.flatMap((horizon) =>
     kinds.map((kind) => evaluationPlan(env, config, horizon, kind)),
@@ -50,12 +59,7 @@ export function evaluationPlans(
 }
 
 /** Plan of one evaluation: every task of the evaluated split or set, under the seed that all evaluations share. */
-export function evaluationPlan(
-  env: Env,
-  config: RunConfig,
-  horizon: number,
-  kind: 'sampled' | 'greedy',
-): EvaluationPlan {
+export function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: EvaluationKind): EvaluationPlan {
   const { episodesPerTask } = config.evaluation;
   const tasks: Task[] = listEvaluatedTasks(env, config.evaluation).map((index) => ({
     env: env.id,

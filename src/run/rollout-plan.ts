@@ -1,17 +1,21 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import { readJsonFile } from '../core/bounded-file.ts';
 import type { Env } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
-import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
-import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import { mendTrace } from '../storage/trace-cut.ts';
 import { tracePaths } from '../storage/trace-files.ts';
 import { type StoredEpisode, TraceStore } from '../storage/trace-store.ts';
 import { firstIssue } from '../storage/trajectory-schema.ts';
+import { PlanOutcomes, taskKey } from './plan-outcomes.ts';
+
+/** Purpose of a rollout's episodes. */
+const ROLLOUT = 'rollout';
 
 /** Plan of a rollout, `rollout.json` of its folder. */
 export interface RolloutPlan {
@@ -72,49 +76,28 @@ export function rolloutTasks(
   });
 }
 
-/** Key of an episode of a plan. */
-export function taskKey({ index, seed }: Task): string {
-  return `${index}#${seed}`;
-}
-
 /** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is removed. */
 export function listFinishedEpisodes(traces: string): ReadonlyMap<string, number> {
   for (const path of tracePaths(traces)) mendTrace(path);
   return new Map(listPlayed(storeOf(traces)).map((one) => [taskKey(one), one.episode]));
 }
 
+/** Evaluation that a plan is: its episodes one by one. */
+export function rolloutEvaluation(plan: RolloutPlan, env: Env): EvaluationPlan {
+  const { horizon, temperature, seed } = plan;
+  return { name: ROLLOUT, tasks: rolloutTasks(plan, env), episodes: 1, horizon, temperature, seed };
+}
+
+/** Sums up what a rollout's traces hold. */
 export function summariseRollout(
   traces: string,
-  plan: RolloutPlan,
+  plan: EvaluationPlan,
   env: Env,
 ): { readonly summary: EvaluationSummary; readonly finished: number } {
-  const { horizon, temperature } = plan;
+  const outcomes = new PlanOutcomes(plan);
   const store = storeOf(traces);
-  const byIndex = new Map<
-    number,
-    { task: Task; asked: number; successes: boolean[]; returns: number[]; turns: number[] }
-  >();
-  for (const task of rolloutTasks(plan, env)) {
-    const own = byIndex.get(task.index);
-    if (own) own.asked++;
-    else byIndex.set(task.index, { task, asked: 1, successes: [], returns: [], turns: [] });
-  }
-  const finished = listPlayed(store);
-  for (const { at } of finished) {
-    const episode = store!.read(at);
-    const { task, success, turns } = episode;
-    const own = byIndex.get(task.index);
-    if (!own) continue; // of another plan
-    own.successes.push(success);
-    own.returns.push(episodeReturn(episode));
-    own.turns.push(turnsUsed(turns));
-  }
-  const facts = {
-    plan: { name: 'rollout', horizon, temperature },
-    results: [...byIndex.values()],
-    failed: plan.episodes - finished.length,
-  };
-  return { summary: summarise(facts, env.tasks), finished: finished.length };
+  if (store) outcomes.addStored(store);
+  return { summary: outcomes.summarise(env.tasks), finished: outcomes.finished };
 }
 
 /** Store of a folder of traces; undefined where there is no folder yet. */
@@ -124,5 +107,5 @@ function storeOf(traces: string): TraceStore | undefined {
 
 /** Episodes of the plan that a store holds. */
 function listPlayed(store: TraceStore | undefined): readonly StoredEpisode[] {
-  return store?.episodes.filter(({ purpose }) => purpose === 'rollout') ?? [];
+  return store?.episodes.filter(({ purpose }) => purpose === ROLLOUT) ?? [];
 }

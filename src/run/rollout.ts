@@ -19,7 +19,8 @@ import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { envLabel, locateEnv } from '../world/env-id.ts';
 import { actorLines } from './actor-lines.ts';
 import { findWorld, worldUrl } from './find-world.ts';
-import { listFinishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
+import { taskKey } from './plan-outcomes.ts';
+import { listFinishedEpisodes, type RolloutPlan, rolloutEvaluation, summariseRollout } from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
@@ -182,7 +183,8 @@ async function playLocked(
 ): Promise<RolloutOutcome> {
   const { env } = await findWorld(config.env.id, config.env.options);
   const before = listFinishedEpisodes(join(dir, 'traces'));
-  const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
+  const evaluation = rolloutEvaluation(plan, env);
+  const left = evaluation.tasks.filter((task) => !before.has(taskKey(task)));
   if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
   let usage: RemoteUsage | undefined;
   if (left.length > 0) {
@@ -190,7 +192,7 @@ async function playLocked(
     for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
     // Behind a server it is not our engine that computes.
     if (plan.policyRun !== undefined) onNotice((await chooseEngine(config.engine)).notice);
-    const { horizon, temperature, seed, episodes: total } = plan;
+    const { horizon, episodes: total } = plan;
     const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
     let status: RunStatus | undefined;
     const run = await startRun({
@@ -222,7 +224,7 @@ async function playLocked(
     watch.watch(run, shown);
     if (streams) watchObservations(streams, run);
     try {
-      const playing = run.evaluate({ name: 'rollout', tasks: left, episodes: 1, horizon, temperature, seed });
+      const playing = run.evaluate({ ...evaluation, tasks: left });
       const signal = await Promise.race([playing.then(() => undefined), ...(interrupted ? [interrupted] : [])]);
       if (signal) {
         playing.catch(() => {}); // given up: it fails when the run stops
@@ -236,7 +238,7 @@ async function playLocked(
       await run.stop();
     }
   }
-  const { summary, finished } = summariseRollout(join(dir, 'traces'), plan, env);
+  const { summary, finished } = summariseRollout(join(dir, 'traces'), evaluation, env);
   const played = finished - before.size;
   const results = { format: 1, finished, played, summary, usage };
   writeFileAtomic(join(dir, 'results.json'), `${JSON.stringify(results, null, 2)}\n`);

@@ -24,6 +24,7 @@ import { readIdentity } from '../storage/run-identity.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
+import { checkEnvServer } from '../world/remote/check-server.ts';
 
 /**
  * Starts every actor of a run; training or an evaluation begins when the run is asked to.
@@ -39,6 +40,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const { env: world } = options.config;
   const module = await loadWorld(localUrl(options.envModule), world.id);
   const env = describeEnv(module, world.id, world.options);
+  await checkEnvServer(options.config);
   const tasks = listTrainTasks(env, options.config.tasks);
   if (learn && !policyKindOf(options.config).learns) {
     throw new UserError(

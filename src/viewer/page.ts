@@ -19,7 +19,7 @@ const MODULES = [
   'client/dom',
   'client/source',
   'client/plot',
-  'client/charts',
+  'client/curves',
   'client/evaluations',
   'client/drawing',
   'client/turn',

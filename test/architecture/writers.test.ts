@@ -28,6 +28,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/metrics/sinks/tensorboard.ts',
     'src/policy/served-adapters.ts',
     'src/learning/learner/quarantine.ts',
+    'src/run/play-evaluation.ts',
     'src/run/rollout.ts',
     'src/run/train.ts',
     'src/run/train-evaluations.ts',

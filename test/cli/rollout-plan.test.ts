@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Env } from '../../src/core/env.ts';
-import { rolloutTasks, taskKey } from '../../src/run/rollout-plan.ts';
+import { taskKey } from '../../src/run/plan-outcomes.ts';
+import { rolloutTasks } from '../../src/run/rollout-plan.ts';
 
 const envOf = (count: number) =>
   ({ id: 'x', tasks: { split: () => [...Array(count).keys()], evalSeed: 7 } }) as unknown as Env;

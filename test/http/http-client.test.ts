@@ -1,8 +1,11 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
 import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
+import { Rng } from '../../src/core/rng.ts';
 import { appOf, type HttpHandler } from '../../src/http/app.ts';
+import { attempt } from '../../src/http/attempts.ts';
 import { excerpt, HttpClient } from '../../src/http/http-client.ts';
 import type { RemoteError } from '../../src/http/retry.ts';
 import { type ListenOptions, listen as listenTo } from '../../src/http/server.ts';
@@ -109,6 +112,36 @@ it('holds an answer that comes byte by byte in little more than its size', async
     GrowingBuffer.prototype.add = add;
     client.close();
     server.close();
+  }
+});
+
+it('gives up what is under way when it is closed, and sends nothing more', async () => {
+  let requests = 0;
+  let came = () => {};
+  const asked = new Promise<void>((resolve) => {
+    came = resolve;
+  });
+  const server = await listen(
+    () => {
+      if (++requests === 2) came();
+      return new Promise<never>(() => {});
+    },
+    { port: 0 },
+  );
+  const client = new HttpClient({ baseUrl: server.url });
+  const context = { clock: systemClock, rng: Rng.fromSeed(1), closed: client.closed };
+  const limits = { attempts: 9, minMs: 1, maxMs: 1, attemptMs: 30_000, totalMs: 60_000 };
+  try {
+    const one = client.send('GET', 'x', undefined, 30_000);
+    const retried = attempt(limits, context, (ms) => client.send('GET', 'y', undefined, ms));
+    const both = Promise.allSettled([one, retried]);
+    await asked;
+    client.close();
+    expect(await both).toMatchObject([{ reason: { fault: 'closed' } }, { reason: { fault: 'closed' } }]);
+    await expect(client.send('GET', 'z', undefined, 30_000)).rejects.toMatchObject({ fault: 'closed' });
+    expect(requests).toBe(2);
+  } finally {
+    await server.close();
   }
 });
 

@@ -69,6 +69,21 @@ describe('a request', () => {
   });
 });
 
+it('ends its wait, without a further attempt, once it is closed', async () => {
+  const clock = new SimulatedClock();
+  const closing = new AbortController();
+  let attempts = 0;
+  const work = attempt(policy, { clock, rng: Rng.fromSeed(1), closed: closing.signal }, async () => {
+    attempts++;
+    throw status(503);
+  }).catch((thrown: RemoteError) => thrown);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  expect(clock.untilNext).toBeGreaterThan(0);
+  closing.abort();
+  expect(await work).toMatchObject({ status: 503 });
+  expect([attempts, clock.untilNext]).toEqual([1, undefined]);
+});
+
 it('the wait doubles, is thinned out at random, and stays in its bounds', () => {
   fc.assert(
     fc.property(
@@ -91,7 +106,9 @@ it('knows what may pass by itself', () => {
   for (const fault of ['network', 'timeout', 'malformed', 'mismatch'] as const) {
     expect(isTransient(new RemoteError(fault, ''))).toBe(true);
   }
-  expect(isTransient(new RemoteError('oversized', ''))).toBe(false);
+  for (const fault of ['oversized', 'refused', 'closed'] as const) {
+    expect(isTransient(new RemoteError(fault, ''))).toBe(false);
+  }
 });
 
 it('reads Retry-After in each of its forms', () => {

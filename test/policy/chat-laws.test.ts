@@ -136,15 +136,16 @@ describe.each(['vllm', 'sglang'] as const)('a %s server', (api) => {
   function served(faults: () => void = () => {}): PolicySubject {
     const chat = reading();
     const config = { ...freezeAs(openModel(folder), 'none', ''), adapter };
-    const client = openGenerationClient({ api, url: server.url, model: 'base', attemptMs: 20_000 });
     const { endTokens } = chat;
     const limits = { maxTokens: 6, maxLag: 1, attempts: 8, retryMs: 1 };
-    const options = { config, codec: openChatCodec(chat), client, baseModel: folder, endTokens, ...limits };
+    const shared = { config, codec: openChatCodec(chat), baseModel: folder, endTokens, ...limits };
     const zero = drawn(config, 0);
     for (const [name, data] of Object.entries(zero.values)) if (name.includes('lora_B')) data.fill(0);
     return {
       open: (maxBatch = 64) => {
         faults();
+        const client = openGenerationClient({ api, url: server.url, model: 'base', attemptMs: 20_000 }); // closed with it
+        const options = { ...shared, client };
         const adapters = mkdtempSync(join(folder, 'adapters-'));
         const own = new OwnAdapters({ ...options, adapters }, zero);
         return new ServerPolicy({ ...options, adapters: own, maxPositions: config.maxPositions, maxBatch });

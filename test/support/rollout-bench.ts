@@ -133,6 +133,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
     envThreads: 1,
     maxAttempts: 6,
     maxFailures: 200,
+    maxOutageMs: 10_000,
     barrier: false,
     start: { nextEpisode: 0, envSteps: 0, episodes: 0 },
     paths: { inference: '/inference', envs: '/env-hosts', scheduler: '/scheduler' },

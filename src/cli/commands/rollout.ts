@@ -17,7 +17,7 @@ import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folde
 import { envLabel, isModulePath, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
-import { onFirstSignal } from '../interrupt.ts';
+import { firstSignal } from '../interrupt.ts';
 import { tasksIn } from '../task-ids.ts';
 
 interface RolloutFlags {
@@ -195,12 +195,4 @@ function resumeRollout(dir: string, set: readonly string[]): PreparedRollout {
   const path = join(dir, PLAN_FILE);
   if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
   return { dir, config, plan: readPlan(path) };
-}
-
-function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {
-  let stop = () => {};
-  const signal = new Promise<NodeJS.Signals>((resolve) => {
-    stop = onFirstSignal(resolve);
-  });
-  return { signal, stop };
 }

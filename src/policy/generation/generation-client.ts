@@ -58,8 +58,12 @@ export interface GenerationClient {
    * @throws {LongplayError} REMOTE_FAILED with the server's words
    */
   load(name: string, path: string): Promise<void>;
-  /** Unloads an adapter; one that is not there is no error. */
+  /** Unloads an adapter, within two seconds and also once the client is closed; one that is not there is no error. */
   unload(name: string): Promise<void>;
+  /** Closes the client: generations and loads under way are given up, further ones are refused. */
+  close(): void;
+  /** Aborts when the client is closed. */
+  readonly closed: AbortSignal;
 }
 
 /** Opens a client; nothing is asked of the server yet. */
@@ -68,8 +72,9 @@ export function openGenerationClient(options: GenerationOptions): GenerationClie
 }
 
 function vllm(options: GenerationOptions): GenerationClient {
-  const post = poster(options);
+  const { post, postLast, ...closing } = openPosts(options);
   return {
+    ...closing,
     async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
       const model = adapter ?? options.model;
       const reply = await post('/v1/completions', {
@@ -102,14 +107,15 @@ function vllm(options: GenerationOptions): GenerationClient {
       throw createFailure('/v1/load_lora_adapter', status, `${text(body)}${hint}`);
     },
     async unload(name) {
-      await post('/v1/unload_lora_adapter', { lora_name: name });
+      await postLast('/v1/unload_lora_adapter', { lora_name: name });
     },
   };
 }
 
 function sglang(options: GenerationOptions): GenerationClient {
-  const post = poster(options);
+  const { post, postLast, ...closing } = openPosts(options);
   return {
+    ...closing,
     async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
       const reply = await post('/generate', {
         input_ids: ids,
@@ -138,7 +144,7 @@ function sglang(options: GenerationOptions): GenerationClient {
       throw createFailure('/load_lora_adapter', status, why ?? body);
     },
     async unload(name) {
-      await post('/unload_lora_adapter', { lora_name: name });
+      await postLast('/unload_lora_adapter', { lora_name: name });
     },
   };
 }
@@ -202,16 +208,27 @@ function done(tokens: unknown, logprobs: unknown, ended: boolean): Generation {
   throw new LongplayError('REMOTE_FAILED', 'the server reports no token ids with a log-probability each');
 }
 
-function poster({ url, apiKey, attemptMs }: GenerationOptions) {
+/** Milliseconds to unload an adapter: less than an actor has to stop in. */
+const UNLOAD_MS = 2000;
+
+/** Requests to a server: `post`, which closing gives up, and `postLast`, which is still sent then. */
+function openPosts({ url, apiKey, attemptMs }: GenerationOptions) {
   const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
-  const http = new HttpClient({ baseUrl, headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
-  return async (path: string, body: unknown): Promise<Reply> => {
+  const open = () => new HttpClient({ baseUrl, headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+  const postBy = (http: HttpClient, deadlineMs: number) => async (path: string, body: unknown) => {
     try {
-      const answer = await http.exchange('POST', path.slice(1), JSON.stringify(body), attemptMs);
-      return { status: answer.status, body: parseBody(answer.body) };
+      const answer = await http.exchange('POST', path.slice(1), JSON.stringify(body), deadlineMs);
+      return { status: answer.status, body: parseBody(answer.body) } satisfies Reply;
     } catch (thrown) {
       throw new LongplayError('REMOTE_FAILED', messageOf(thrown), { cause: thrown });
     }
+  };
+  const http = open();
+  return {
+    post: postBy(http, attemptMs),
+    postLast: postBy(open(), Math.min(attemptMs, UNLOAD_MS)),
+    close: () => http.close(),
+    closed: http.closed,
   };
 }
 

@@ -71,6 +71,12 @@ export class OpenAIClient {
     return data.filter((one): one is ServedModel => typeof (one as ServedModel | null)?.id === 'string');
   }
 
+  /** Aborts when the client is closed. */
+  get closed(): AbortSignal {
+    return this.#http.closed;
+  }
+
+  /** Closes the client: answers under way are given up. */
   close(): void {
     this.#http.close();
   }

@@ -159,7 +159,9 @@ export class RemotePolicy implements Policy {
     this.#flying.clear();
   }
 
+  /** Disposes of it: answers under way are given up, and not asked for again. */
   dispose(): void {
+    this.#queue.clear();
     this.#options.client.close();
   }
 
@@ -192,7 +194,8 @@ export class RemotePolicy implements Policy {
     this.#inFlight++;
     const began = clock.now();
     const onRetry = (error: RemoteError) => this.#used.countRetry(error);
-    const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, onRetry }, (deadlineMs) =>
+    const { closed } = client;
+    const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, closed, onRetry }, (deadlineMs) =>
       this.#complete(client, prompt, deadlineMs),
     ).then(
       (completion) => ({ completion, ms: clock.now() - began }),

@@ -40,7 +40,7 @@ export class RemoteRequests {
     // Only the waits are drawn, no answer depends on them; each request has its own sequence.
     const rng = Rng.fromSeed(seedFrom('remote-env', this.#sent++));
     const policy = { attempts, attemptMs, minMs: 200, maxMs: 10_000, totalMs };
-    return attempt(policy, { clock: systemClock, rng }, async (deadlineMs) => {
+    return attempt(policy, { clock: systemClock, rng, closed: this.#http.closed }, async (deadlineMs) => {
       try {
         const answer = await this.#http.send(method, path, text, deadlineMs);
         return read(answer.body === '' ? undefined : parseAnswer(answer.body));
