@@ -71,7 +71,7 @@ describe('searchqa on threads', { timeout: 60_000 }, () => {
     const event = await search(await pool({ data: { test: questions }, retriever }, 1), 0);
     expect(event).toMatchObject({
       type: 'failed',
-      failure: { cause: 'threw', message: expect.stringMatching(/retriever http:\/\/127\.0\.0\.1:9/) },
+      failure: { cause: 'unreachable', message: expect.stringMatching(/retriever http:\/\/127\.0\.0\.1:9/) },
     });
   });
 });
