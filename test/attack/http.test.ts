@@ -8,14 +8,13 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { view } from '../../envs/textcraft/view.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { servePolicy } from '../../src/serve/policy-server.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
-import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { RunSource } from '../../src/viewer/run-source.ts';
 import { serveViewer } from '../../src/viewer/server.ts';
+import { servedModel } from '../support/served-model.ts';
 import { trajectoryOf } from '../support/traces.ts';
 import { amount, printFigure, rngOf, SEED, usedMb } from './campaign.ts';
 import { type Json, mutated, mutatedJson, mutatedText } from './mutations.ts';
@@ -128,18 +127,7 @@ beforeAll(async () => {
       action: actions[0] ?? 'nothing',
     }),
   } as never;
-  const world = { instruction: 'play', acknowledgement: 'OK', format: 'react', forms: [] } as never;
-  const model = {
-    name: 'm',
-    codec: new ViewCodec(view),
-    decoder: 'choice' as const,
-    maxTokens: 8,
-    maxPositions: 512,
-    version: 3,
-    created: 0,
-    world,
-  };
-  const policy = await servePolicy({ port: 0, model, decisions });
+  const policy = await servePolicy({ port: 0, model: servedModel, decisions });
   closing.push(() => policy.close());
   const dir = mkdtempSync(join(tmpdir(), 'longplay-attack-http-'));
   closing.push(() => rmSync(dir, { recursive: true, force: true }));

@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { view } from '../../envs/textcraft/view.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { appOf } from '../../src/http/app.ts';
 import { type HttpLimits, listen } from '../../src/http/server.ts';
@@ -14,9 +13,9 @@ import { retrieveHandler } from '../../src/retrieval/retrieve-server.ts';
 import { serveEnvs } from '../../src/serve/env-server.ts';
 import { servePolicy } from '../../src/serve/policy-server.ts';
 import { TraceFiles } from '../../src/storage/trace-files.ts';
-import { ViewCodec } from '../../src/text/reading/view-codec.ts';
 import { RunSource } from '../../src/viewer/run-source.ts';
 import { serveViewer } from '../../src/viewer/server.ts';
+import { servedModel } from '../support/served-model.ts';
 import { trajectoryOf } from '../support/traces.ts';
 import { testServerLaws } from './laws.ts';
 
@@ -30,18 +29,6 @@ const prometheus = (limits: HttpLimits) => {
   const sink = prometheusSink(0, limits);
   return sink.ready.then(({ port }) => ({ url: `http://127.0.0.1:${port}`, close: () => sink.close() }));
 };
-const model = {
-  ...{
-    name: 'm',
-    codec: new ViewCodec(view),
-    decoder: 'choice' as const,
-    maxTokens: 8,
-    maxPositions: 512,
-    version: 3,
-    created: 0,
-  },
-  world: { role: 'You play.', forms: [], hints: [], format: 'react' },
-} as const;
 const idle = { healthy: true, waiting: 0, waitingBytes: 0, count: 0 } as never;
 const index = indexPassages([{ id: '0', contents: 'a title\na text' }]);
 
@@ -58,7 +45,7 @@ testServerLaws('worlds', {
   path: '/health',
 });
 testServerLaws('a policy', {
-  start: (limits) => servePolicy({ port: 0, model, decisions: idle, ...limits }),
+  start: (limits) => servePolicy({ port: 0, model: servedModel, decisions: idle, ...limits }),
   path: '/v1/models',
 });
 testServerLaws('the viewer', {
