@@ -1,7 +1,7 @@
 /** Messages about a configuration: the key, what was expected, what came, and what was probably meant. */
 import { z } from 'zod';
 import { cutText, describeValue } from '../core/describe-value.ts';
-import { isRecord } from './is-record.ts';
+import { isRecord } from '../core/record.ts';
 import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';
 import { getLiteral, isWrapper } from './union-defaults.ts';

@@ -6,6 +6,7 @@
 import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
+import { isRecord } from '../core/record.ts';
 import { countMistakes, explain } from './explain.ts';
 import { checkKeyRules } from './key-rules.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS } from './policy-kinds.ts';
@@ -13,7 +14,7 @@ import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { fillUnionDefaults } from './union-defaults.ts';
 import { refuseCredentials } from './url-credentials.ts';
-import { applyOverride, isRecord, readYaml } from './yaml-text.ts';
+import { applyOverride, readYaml } from './yaml-text.ts';
 
 /**
  * Reads a configuration from YAML, with overrides, checks it and fills in its defaults.

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describeValue } from '../core/describe-value.ts';
-import { isRecord } from './is-record.ts';
+import { isRecord } from '../core/record.ts';
 
 /** Removed key, or a removed value of a key that is still there. */
 interface RemovedKey {

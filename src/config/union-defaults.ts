@@ -3,7 +3,7 @@
  * schema's default replaces a value that is absent as a whole; this fills in the kind of one that is given in part.
  */
 import { z } from 'zod';
-import { isRecord } from './is-record.ts';
+import { isRecord } from '../core/record.ts';
 
 /** Fills in the default's discriminator where a defaulted union is given in part; everything else is left as it is. Pure. */
 export function fillUnionDefaults(schema: unknown, raw: unknown): unknown {

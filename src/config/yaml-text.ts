@@ -5,6 +5,7 @@ import { cutText } from '../core/describe-value.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import { printable } from '../core/printable.ts';
+import { isRecord } from '../core/record.ts';
 
 /** Characters of a configuration, far more than any needs: the parser takes seconds for a deeply nested megabyte. */
 const MAX_CHARS = 2 ** 18;
@@ -104,9 +105,4 @@ export function applyOverride(raw: Record<string, unknown>, override: string): v
     at = at[key] as Record<string, unknown>;
   }
   at[path.at(-1)!] = toPlainValue(document, `--set ${printable(cutText(override))}`);
-}
-
-/** True for a mapping of keys to values. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,6 +4,7 @@
  */
 
 import { parseJson } from '../../core/json-text.ts';
+import { recordOf } from '../../core/record.ts';
 import { parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
 import type { Api } from './openai-client.ts';
@@ -29,10 +30,10 @@ export function joinStream(api: Api, body: string): Json {
     const data = /^data:\s?(.*)$/s.exec(line)?.[1];
     if (data?.trim() === '[DONE]') isWhole = true;
     if (data === undefined || data.trim() === '' || data.trim() === '[DONE]') continue;
-    const chunk = record(parseChunk(data)) ?? {};
-    if (record(chunk.usage)) answer.usage = chunk.usage;
+    const chunk = recordOf(parseChunk(data)) ?? {};
+    if (recordOf(chunk.usage)) answer.usage = chunk.usage;
     if (chunk.prompt_token_ids !== undefined) answer.prompt_token_ids = chunk.prompt_token_ids;
-    const part = record(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
+    const part = recordOf(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
     if (!part) continue;
     chunks++;
     addChoice(choice, part);
@@ -62,16 +63,16 @@ function addChoice(choice: Json, part: Json): void {
   for (const name of ['token_ids', 'prompt_token_ids']) {
     if (Array.isArray(part[name])) choice[name] = [...list(choice[name]), ...list(part[name])];
   }
-  if (record(part.longplay)) choice.longplay = part.longplay;
-  const logprobs = record(part.logprobs);
+  if (recordOf(part.longplay)) choice.longplay = part.longplay;
+  const logprobs = recordOf(part.logprobs);
   if (logprobs) {
-    const known = record(choice.logprobs) ?? {};
+    const known = recordOf(choice.logprobs) ?? {};
     for (const [name, values] of Object.entries(logprobs)) {
       if (Array.isArray(values)) known[name] = [...list(known[name]), ...values];
     }
     choice.logprobs = known;
   }
-  const delta = record(part.delta) ?? record(part.message);
+  const delta = recordOf(part.delta) ?? recordOf(part.message);
   if (delta) addDelta(choice.message as Json, delta);
 }
 
@@ -80,11 +81,11 @@ function addDelta(message: Json, delta: Json): void {
     if (typeof delta[name] === 'string') message[name] = String(message[name] ?? '') + delta[name];
   }
   for (const raw of list(delta.tool_calls)) {
-    const call = record(raw) ?? {};
+    const call = recordOf(raw) ?? {};
     const calls = list(message.tool_calls);
     const at = typeof call.index === 'number' ? call.index : calls.length;
-    const known = record(record(calls[at])?.function) ?? {};
-    const more = record(call.function) ?? {};
+    const known = recordOf(recordOf(calls[at])?.function) ?? {};
+    const more = recordOf(call.function) ?? {};
     const name = String(known.name ?? '') + String(more.name ?? '');
     calls[Math.min(at, calls.length)] = {
       function: { name, arguments: String(known.arguments ?? '') + String(more.arguments ?? '') },
@@ -95,8 +96,4 @@ function addDelta(message: Json, delta: Json): void {
 
 function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function record(value: unknown): Json | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
 }

@@ -7,6 +7,7 @@
  */
 
 import { describeValue } from '../../core/describe-value.ts';
+import { recordOf } from '../../core/record.ts';
 import { excerpt, HttpClient, type HttpClientOptions, parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
 import { isStream, joinStream } from './answer-stream.ts';
@@ -87,15 +88,15 @@ export class OpenAIClient {
  * @throws {RemoteError} malformed
  */
 export function readCompletion(api: Api, answer: unknown): Completion {
-  const root = record(answer) ?? {};
-  const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
+  const root = recordOf(answer) ?? {};
+  const choice = recordOf(Array.isArray(root.choices) ? root.choices[0] : undefined);
   if (!choice) throw createMalformedError(`an answer without "choices": ${excerpt(describeValue(answer, 4000), 120)}`);
   const content = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
-  const usage = record(root.usage) ?? {};
+  const usage = recordOf(root.usage) ?? {};
   const tokens = ids(choice.token_ids);
   const promptTokenIds = ids(choice.prompt_token_ids ?? root.prompt_token_ids);
-  const logprobs = logprobsOf(api, record(choice.logprobs));
-  const ours = record(choice.longplay);
+  const logprobs = logprobsOf(api, recordOf(choice.logprobs));
+  const ours = recordOf(choice.longplay);
   return {
     ...content,
     finish: typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop',
@@ -115,11 +116,11 @@ function completionText(choice: Record<string, unknown>): string {
 
 /** A chat answer in the shapes that servers give it: a text, parts, calls of tools, reasoning beside it, or a refusal. */
 function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 'reasoning' | 'calls'> {
-  const message = record(choice.message);
+  const message = recordOf(choice.message);
   if (!message) throw createMalformedError('a chat completion without "message"');
   const { content, refusal, tool_calls: tools, function_call: legacy } = message;
   const reasoning = message.reasoning_content ?? message.reasoning;
-  const calls = [...(Array.isArray(tools) ? tools.map((one) => record(one)?.function) : []), legacy].flatMap(callOf);
+  const calls = [...(Array.isArray(tools) ? tools.map((one) => recordOf(one)?.function) : []), legacy].flatMap(callOf);
   const parts = typeof content === 'string' ? content : partsText(content);
   const reply = parts ?? (typeof refusal === 'string' ? refusal : undefined);
   const thought = typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined;
@@ -137,13 +138,13 @@ function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 
 function partsText(content: unknown): string | undefined {
   if (!Array.isArray(content)) return undefined;
   return content
-    .map((part) => record(part)?.text ?? part)
+    .map((part) => recordOf(part)?.text ?? part)
     .filter((text) => typeof text === 'string')
     .join('');
 }
 
 function callOf(value: unknown): ToolCall[] {
-  const { name, arguments: args } = record(value) ?? {};
+  const { name, arguments: args } = recordOf(value) ?? {};
   if (typeof name !== 'string') return [];
   return [{ name, args: typeof args === 'string' ? args : JSON.stringify(args ?? {}) }];
 }
@@ -157,7 +158,7 @@ function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Fl
     api === 'completions'
       ? logprobs?.token_logprobs
       : Array.isArray(logprobs?.content)
-        ? logprobs.content.map((token) => record(token)?.logprob)
+        ? logprobs.content.map((token) => recordOf(token)?.logprob)
         : undefined;
   if (!Array.isArray(list) || !list.every((value) => typeof value === 'number')) return undefined;
   const values = Float32Array.from(list); // JSON's 1e999 is infinite, and so is -1e300 in single precision
@@ -172,12 +173,6 @@ function ids(value: unknown): Int32Array | undefined {
 
 function whole(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
-}
-
-function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
 }
 
 function createMalformedError(message: string): RemoteError {

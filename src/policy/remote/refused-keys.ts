@@ -3,6 +3,7 @@
  * its context. Read from the fields of the error (`param`, `code`) first, and from its words only where it has none. Pure.
  */
 import { parseJson } from '../../core/json-text.ts';
+import { recordOf } from '../../core/record.ts';
 import type { RemoteError } from '../../http/retry.ts';
 
 /** Keys that a request can do without, and what may stand in their place. */
@@ -62,12 +63,6 @@ function readRefusal({ body, message }: RemoteError): Refusal {
     code: code as string | undefined,
     message: (text as string | undefined) ?? body ?? message,
   };
-}
-
-function recordOf(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
 }
 
 function isRefusal({ fault, status }: RemoteError): boolean {

@@ -13,6 +13,7 @@ import { MAX_DATA_BYTES, readText } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json-text.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
+import { recordOf } from '../../core/record.ts';
 import { wholeLines } from '../../storage/lines.ts';
 import { ACKNOWLEDGEMENT } from '../../text/prompts/conversation.ts';
 import { actionOfCall, readReply } from '../../text/prompts/formats.ts';
@@ -209,8 +210,4 @@ function objectOf(text: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-function recordOf(value: unknown): Json | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
 }

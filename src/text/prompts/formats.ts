@@ -6,6 +6,7 @@
 
 import { parseJson } from '../../core/json-text.ts';
 import type { ActionForm, FormatId, WorldPrompt } from '../../core/prompt.ts';
+import { isRecord } from '../../core/record.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
 
@@ -244,7 +245,7 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
     if (candidate === undefined) continue;
     try {
       const value: unknown = parseJson(candidate);
-      if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+      if (isRecord(value)) return value;
     } catch {
       // the next candidate
     }

@@ -5,6 +5,7 @@ import { MAX_DATA_BYTES, readText } from '../../core/bounded-file.ts';
 import { describeValue } from '../../core/describe-value.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../../core/json-text.ts';
+import { isRecord } from '../../core/record.ts';
 import { ChatTemplate, templateText, templateTokens } from './chat-template.ts';
 import { BpeTokenizer } from './tokenizer.ts';
 
@@ -50,6 +51,6 @@ export function readJson(folder: string, name: string): Json {
   if (twice !== undefined) {
     throw new UserError('BAD_CHECKPOINT', `${path}: an object in it has the name ${describeValue(twice)} twice`);
   }
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Json;
+  if (isRecord(json)) return json;
   throw new UserError('BAD_CHECKPOINT', `${path}: expected a JSON object`);
 }

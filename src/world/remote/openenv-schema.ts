@@ -1,6 +1,7 @@
 /** Actions and observations of an OpenEnv server as text, by the server's own JSON schemas. */
 import { z } from 'zod';
 import { parseJson } from '../../core/json-text.ts';
+import { recordOf } from '../../core/record.ts';
 
 const objectSchema = z.object({ properties: z.record(z.string(), z.unknown()).default({}) });
 
@@ -44,7 +45,7 @@ export function writeAction(text: string, { action }: TextFields): object | unde
   if (action !== undefined) return { [action]: text };
   try {
     const read: unknown = parseJson(text);
-    return typeof read === 'object' && read !== null && !Array.isArray(read) ? read : undefined;
+    return recordOf(read);
   } catch {
     return undefined;
   }

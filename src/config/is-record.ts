@@ -1,4 +1,0 @@
-/** True for an object that is no list: a section of a configuration. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
