@@ -97,6 +97,7 @@ function runTests(
 interface MutantFlags {
   readonly tests: readonly string[];
   readonly max: number;
+  readonly skip: number;
   readonly seed: number;
   readonly json?: boolean;
 }
@@ -115,6 +116,7 @@ export function mutantsProgram(): Command {
       [],
     )
     .option('--max <n>', 'mutants to try, drawn from all', wholeNumber(1), 100)
+    .option('--skip <n>', 'of these, mutants tried before: goes on with an interrupted draw', wholeNumber(0), 0)
     .option('--seed <n>', 'seed of the draw', wholeNumber(0), 1)
     .option('--json', 'one JSON object')
     .action((files: string[], flags: MutantFlags) => runCommand(() => tryMutants(files, flags)));
@@ -137,7 +139,8 @@ async function tryMutants(paths: readonly string[], flags: MutantFlags): Promise
     .sort((a, b) => a.order - b.order)
     .slice(0, flags.max)
     .map(({ mutant }) => mutant)
-    .sort((a, b) => a.file.localeCompare(b.file) || a.start - b.start);
+    .sort((a, b) => a.file.localeCompare(b.file) || a.start - b.start)
+    .slice(flags.skip);
 
   const copy = copyTree();
   process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
