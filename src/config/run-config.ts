@@ -189,6 +189,8 @@ export const runConfigSchema = z.strictObject({
     chat: section({
       /** Shape of an answer; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      /** Instructions of the world: in full, as long as the original's, or `short`, in 120 tokens or less. */
+      instructions: z.enum(['full', 'short']).default('full'),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
       /** System message before everything else. */

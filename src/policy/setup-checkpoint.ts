@@ -87,7 +87,7 @@ function chatReadingOf(
 ): ChatCodecSpec {
   return {
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
-    ...{ format: chat.format, listActions: chat.listActions },
+    ...{ format: chat.format, listActions: chat.listActions, instructions: chat.instructions },
     ...(chat.system === undefined ? {} : { system: chat.system }),
     contextTokens: config.maxPositions,
     // Kept free at the end of the context, or an episode would fill it and have no room to answer.
