@@ -152,7 +152,7 @@ export const runConfigSchema = z.strictObject({
     /**
      * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
      * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
-     * learner here trains.
+     * learner here trains; `random`: uniform over the listed actions; `oracle`: the world's own solver.
      */
     kind: z.enum(POLICY_KIND_NAMES).default('local'),
     /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */

@@ -74,6 +74,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const curious = fileURLToPath(new URL('dist/test/support/curious-env.js', packageRoot));
 const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
 const rollout = (...more: string[]) => ['rollout', '--env', 'textcraft', '--runs', runs, ...more];
 const sft = (...more: string[]) => ['sft', quickstart, '--runs', runs, ...more];
@@ -238,6 +239,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /tasks: textcraft has no set 'nowhere'; it has/,
   ],
   ['absent', () => rollout('--policy', '/nowhere'), /\/nowhere is no run/],
+  [
+    'absent',
+    () => ['rollout', '--policy', 'oracle', '--env', curious, '--runs', runs],
+    /policy\.kind: oracle: this world has no oracle/,
+  ],
   ['wrong type', () => rollout('--base-url', 'ftp://here', '--model', 'm'), /'ftp:\/\/here': expected http or https/],
   ['wrong file', () => ['rollout', '--resume', trained], /is no rollout: it has no rollout\.json/],
   ['out of range', () => rollout('--name', 'a/b'), /--name 'a\/b': expected a name without slashes/],
