@@ -83,18 +83,37 @@ export function readFixedAttrs(x: Tensor): FixedAttrs | undefined {
 /** Reads the numbers of a fixed tensor; quantised ones as they are after quantising. */
 export function readFixed(shape: readonly number[], source: FixedSource): Float32Array {
   if (source.kind === 'dense') return widen(readBytes(source), source.dtype);
-  const columns = shape.at(-1)!;
-  const codes = readBytes(source.codes);
-  const scales = widen(readBytes(source.scales), 'f32');
   const out = new Float32Array(shape.reduce((product, dim) => product * dim, 1));
-  const { bits } = source;
-  const zero = bits === 8 ? 128 : 8;
-  const perRow = columns / BLOCK;
-  for (let i = 0; i < out.length; i++) {
-    const code = bits === 8 ? codes[i]! : (codes[i >> 1]! >> (4 * (i & 1))) & 15;
-    out[i] = (code - zero) * scales[Math.floor(i / columns) * perRow + Math.floor((i % columns) / BLOCK)]!;
-  }
+  dequantize(holdBlocks(source), out);
   return out;
+}
+
+/** Blocks of a matrix, read from their file. */
+export interface HeldBlocks {
+  readonly bits: 4 | 8;
+  readonly codes: Uint8Array;
+  readonly scales: Float32Array;
+}
+
+/** Reads the blocks of a matrix. */
+export function holdBlocks({ bits, codes, scales }: BlockSource): HeldBlocks {
+  return { bits, codes: readBytes(codes), scales: widen(readBytes(scales), 'f32') };
+}
+
+/** Writes the numbers that blocks stand for. @param out [rows·columns], rows of whole blocks */
+export function dequantize({ bits, codes, scales }: HeldBlocks, out: Float32Array): void {
+  for (let block = 0, i = 0; block < scales.length; block++) {
+    const scale = scales[block]!;
+    const end = i + BLOCK;
+    if (bits === 8) for (; i < end; i++) out[i] = (codes[i]! - 128) * scale;
+    else {
+      for (; i < end; i += 2) {
+        const both = codes[i >> 1]!;
+        out[i] = ((both & 15) - 8) * scale;
+        out[i + 1] = ((both >> 4) - 8) * scale;
+      }
+    }
+  }
 }
 
 /**
