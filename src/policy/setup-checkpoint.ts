@@ -1,5 +1,5 @@
 /** Model, weights and identity of a pretrained model's policy, from a configuration and a model folder. */
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../compute/model/config.ts';
 import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../compute/model/parameters.ts';
 import type { RunConfig } from '../config/run-config.ts';
@@ -103,15 +103,15 @@ function noticesOf({ folder, sampling }: PretrainedModel): readonly string[] {
   ];
 }
 
-/** Folder of the model. @throws {UserError} BAD_CONFIG where none is named */
+/** Place of the model, as it is configured. @throws {UserError} BAD_CONFIG where none is named */
 function pathOf({ policy }: RunConfig): string {
   if (policy.path === undefined) {
     throw new UserError(
       'BAD_CONFIG',
-      'policy.path: kind checkpoint needs a model folder, e.g. /models/Qwen2.5-0.5B-Instruct',
+      'policy.path: kind checkpoint needs a model: a folder or a GGUF file, e.g. /models/Qwen2.5-0.5B-Instruct',
     );
   }
-  return resolve(policy.path);
+  return policy.path;
 }
 
 /** Model to train: every weight, or an adapter beside a frozen base. @throws {UserError} BAD_CONFIG */

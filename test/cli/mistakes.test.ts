@@ -386,7 +386,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     () => ['train', quickstart, '--journal', '--record-order', join(folder, 'order')],
     /--record-order.*leave --journal out/,
   ],
-  ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <folder>/],
+  ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <path>/],
   ['misspelt', () => ['doctor', '--quantize', 'int3'], /Allowed choices are none, int8, int4/],
   ['absent', () => ['doctor', '--model', '/nowhere'], /\/nowhere/],
   // Every command's other kinds.

@@ -1,6 +1,5 @@
 /** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
 
-import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
 import type { EngineOptions } from '../../compute/engine/engine.ts';
@@ -13,6 +12,7 @@ import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { columns } from '../../learning/evaluation/table.ts';
+import { locateModel } from '../../policy/pretrained/locate.ts';
 import { checkModel } from '../../run/check-model.ts';
 import { runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
@@ -46,7 +46,7 @@ export function doctor(program: Command): void {
   program
     .command('doctor')
     .description('show what this machine has: cores, engines, GPU, and what each lacks')
-    .option('--model <folder>', 'try a pretrained model here: load, write, score again, one LoRA step')
+    .option('--model <path>', 'try a pretrained model here: load, write, score again, one LoRA step')
     .addOption(new Option('--quantize <bits>', "of the model's base").choices(['none', 'int8', 'int4']).default('none'))
     .option('--server <url>', 'with --model: try a vLLM or SGLang over the same base too')
     .addOption(new Option('--api <api>', 'what the server speaks').choices(['vllm', 'sglang']).default('vllm'))
@@ -66,9 +66,9 @@ export function doctor(program: Command): void {
           await modelTable(flags.model, flags);
           return;
         }
-        refuseFlags(command, ['quantize'], 'it needs --model <folder>, whose base is quantised');
+        refuseFlags(command, ['quantize'], 'it needs --model <path>, whose base is quantised');
         if (flags.server !== undefined) {
-          throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <folder>: the base that the server has');
+          throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <path>: the base that the server has');
         }
         const findings: CheckResult[] = [];
         for (const options of CANDIDATES) findings.push(await tryEngine(options));
@@ -100,7 +100,7 @@ export function doctor(program: Command): void {
 
 /** Table of a model's checks, to send back. */
 async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
-  if (!existsSync(folder)) throw new UserError('BAD_ARGUMENT', `doctor: --model ${folder}: there is no such folder`);
+  locateModel(folder); // a mistake in the path is no finding
   const engine = { name: 'auto' } as const;
   const options =
     server === undefined ? undefined : { api, url: server, model: servedModel ?? folder, attemptMs: 120_000 };

@@ -151,7 +151,7 @@ export function widen(bytes: Uint8Array<ArrayBuffer>, dtype: DenseSource['dtype'
 }
 
 /** Converts an IEEE half to a number: sign, five bits of exponent, ten of fraction. */
-function fromHalf(half: number): number {
+export function fromHalf(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
   const exponent = (half >> 10) & 31;
   const fraction = half & 1023;

@@ -92,7 +92,7 @@ describe('a model folder', () => {
   });
 
   it.each([
-    ['no folder', () => rmSync(folder, { recursive: true }), /is no folder/],
+    ['no folder', () => rmSync(folder, { recursive: true }), /there is no such file or folder/],
     ['no config', () => rmSync(join(folder, 'config.json')), /config\.json is missing/],
     ['no weights', () => rmSync(join(folder, 'model.safetensors')), /found neither/],
     ['a config that is not JSON', () => writeFileSync(join(folder, 'config.json'), '{'), /config\.json: /],
