@@ -169,6 +169,8 @@ export const runConfigSchema = z.strictObject({
       alpha: rate.default(32),
       /** Projections that get an adapter, e.g. `[q_proj, v_proj]`. */
       targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
+      /** Layers that get adapters: as many of the top ones; all where absent. Fewer cost less: no gradient goes below them. */
+      topLayers: depth.exactOptional(),
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
     }),

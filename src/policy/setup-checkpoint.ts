@@ -130,11 +130,12 @@ function modelOf(
     );
   }
   if (full) return { ...pretrained.config, valueHead };
-  const { rank, alpha, targets } = adapter;
+  const { rank, alpha, targets, topLayers } = adapter;
   const lora = given ?? {
     rank,
     alpha,
     targets: targets === 'all' ? ALL_PROJECTIONS : targets,
+    ...(topLayers === undefined ? {} : { topLayers }),
   };
   const model = { ...freezeAs(pretrained, quantize, cache), adapter: lora, valueHead };
   // Projections that the model does not have show here first, where the configuration can still be blamed.

@@ -13,7 +13,7 @@ import { plus } from '../tensor/shape.ts';
 import { splitComputation } from '../tensor/split.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import { episodeAttention, type KeysValues, layoutInputs, promptAttention, promptIds } from './attention.ts';
-import { checkModelConfig, type ModelConfig } from './config.ts';
+import { checkModelConfig, type LoraConfig, type ModelConfig } from './config.ts';
 import { type ParameterSpec, parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Decoding, decisionTerms, measuredTerms, objectiveLoss, type TrainOptions } from './programs.ts';
 import { type Attend, block, embed, finalNorm, type Parameters, rotaryTables, tokenInputs } from './transformer.ts';
@@ -28,6 +28,8 @@ export interface LayerGraphs {
   readonly forward: Graph;
   /** `layer.dy` and `layer.x` or `kept.…` → `dx` [Np + N, d] and `d/<name>` of the first layer's trained parameters. */
   readonly backward: Graph;
+  /** `layer.x` → `x` of a layer below the adapters, where the adapter leaves some out: nothing of it is trained. */
+  readonly trunk: Graph | undefined;
   /** `head.prompt` [Np, d] and `head.tokens` [N, d] → `loss`, statistics, `dPrompt`, `dTokens` and `d/<name>`. */
   readonly head: Graph;
   /** `embed.dy` [Np + N, d] → `d/<name>`; absent where no embedding is trained. */
@@ -35,7 +37,7 @@ export interface LayerGraphs {
 }
 
 /** Graphs of a forward pass over recorded decisions: as those of a training step, but the head only measures. */
-export type MeasuringGraphs = Pick<LayerGraphs, 'embed' | 'forward' | 'head'>;
+export type MeasuringGraphs = Pick<LayerGraphs, 'embed' | 'forward' | 'trunk' | 'head'>;
 
 /** True for a parameter of a layer. */
 export function isLayerParameter(name: string): boolean {
@@ -78,6 +80,7 @@ export function layerGraphs(config: ModelConfig, options: Omit<TrainOptions, 'ad
   return {
     embed: defineGraph({ x: embedded }),
     forward: defineGraph({ x: y, ...kept }),
+    trunk: trunkOf(config),
     backward: defineGraph({ dx: later[0]!, ...named(own, later.slice(1)) }),
     head: defineGraph({
       loss,
@@ -95,6 +98,7 @@ export function measuringGraphs(config: ModelConfig, decoding: Decoding): Measur
   return {
     embed: defineGraph({ x: embedOf(config, p) }),
     forward: defineGraph({ x: layerOf(one, p, input('layer.x', [ROWS, config.hiddenSize])) }),
+    trunk: trunkOf(config),
     head: defineGraph(measuredTerms(headOf(config, p, decoding).terms)),
   };
 }
@@ -102,7 +106,8 @@ export function measuringGraphs(config: ModelConfig, decoding: Decoding): Measur
 /** Parameters as inputs all, those of a frozen base too, into which no gradient flows; of the layers, the first one's. */
 function openParts({ base, ...config }: ModelConfig) {
   checkModelConfig(config);
-  const one = { ...config, layers: 1 };
+  const { topLayers: _, ...lora } = config.adapter ?? {};
+  const one = { ...config, layers: 1, ...(config.adapter ? { adapter: lora as LoraConfig } : {}) };
   const trained = parameterSpecs(one);
   const inputs = parameterTensors(one);
   const learns = new Set(trained.map(({ name }) => name));
@@ -111,6 +116,19 @@ function openParts({ base, ...config }: ModelConfig) {
     inputs.adapter ? { adapter: inputs.adapter } : {},
   );
   return { p, one, trained };
+}
+
+/** Layer without an adapter; undefined where every layer has one. */
+function trunkOf(whole: ModelConfig): Graph | undefined {
+  if (firstTrainedLayer(whole) === 0) return undefined;
+  const { adapter: _, ...config } = whole;
+  const { p, one } = openParts(config);
+  return defineGraph({ x: layerOf(one, p, input('layer.x', [ROWS, config.hiddenSize])) });
+}
+
+/** Lowest layer that has an adapter, or is trained whole. */
+export function firstTrainedLayer({ layers, adapter }: Pick<ModelConfig, 'layers' | 'adapter'>): number {
+  return layers - (adapter?.topLayers ?? layers);
 }
 
 function embedOf(config: ModelConfig, p: Parameters): Tensor {

@@ -8,6 +8,7 @@ import type { Graph, ValueInfo } from '../tensor/graph.ts';
 import { BaseTensors } from './base-tensors.ts';
 import type { ModelConfig } from './config.ts';
 import {
+  firstTrainedLayer,
   inLayer,
   isLayerParameter,
   type LayerGraphs,
@@ -43,6 +44,7 @@ export async function compileLayeredLogprobs(
 interface Parts {
   readonly embed: Program;
   readonly forward: Program;
+  readonly trunk: Program | undefined;
   readonly head: Program;
   readonly backward: Program | undefined;
   readonly embedBackward: Program | undefined;
@@ -79,6 +81,7 @@ class LayeredProgram implements Program {
     const parts = {
       embed: await engine.compile(graphs.embed),
       forward: await engine.compile(graphs.forward),
+      trunk: await compileOr(graphs.trunk),
       head: await engine.compile(graphs.head),
       backward: await compileOr(training?.backward),
       embedBackward: await compileOr(training?.embedBackward),
@@ -87,14 +90,18 @@ class LayeredProgram implements Program {
   }
 
   async run(feeds: Feeds): Promise<Outputs> {
-    const { embed, forward, head, backward, embedBackward } = this.#parts;
+    const { embed, forward, trunk, head, backward, embedBackward } = this.#parts;
+    const lowest = firstTrainedLayer(this.#config);
     const { layers, hiddenSize: d } = this.#config;
     const withBase = (program: Program, layer = 0): Feeds => this.#feedsOf(program, feeds, layer);
 
     let x = (await embed.run(withBase(embed))).x!;
     // What each layer's backward pass reads: its input, or what it kept.
     const entered: Feeds[] = [];
-    for (let layer = 0; layer < layers; layer++) {
+    for (let layer = 0; layer < lowest; layer++) {
+      x = (await trunk!.run({ ...withBase(trunk!, layer), 'layer.x': x })).x!;
+    }
+    for (let layer = lowest; layer < layers; layer++) {
       const { x: y, ...kept } = await forward.run({ ...withBase(forward, layer), 'layer.x': x });
       entered.push({ 'layer.x': x, ...kept });
       x = y!;
@@ -114,7 +121,7 @@ class LayeredProgram implements Program {
     if (dPrompt) joined.set(dPrompt.data as Float32Array);
     if (dTokens) joined.set(dTokens.data as Float32Array, prompts * d);
     let dy: HostTensor = f32([prompts + tokens, d], joined);
-    for (let layer = layers - 1; layer >= 0; layer--) {
+    for (let layer = layers - 1; layer >= lowest; layer--) {
       const { dx, ...slopes } = await backward.run({
         ...withBase(backward, layer),
         ...entered.pop()!,

@@ -152,6 +152,37 @@ describe.each(['none', 'int8', 'int4'] as const)('adapters over a frozen base, %
   });
 });
 
+describe.each([1, 2])('adapters in the top layers only, %d of 3', (topLayers) => {
+  it.each(['policy', 'likelihood', 'preference'] as const)(
+    '%s: as the whole graph, and nothing below',
+    async (objective) => {
+      const adapter = { rank: 4, alpha: 8, targets: ALL_PROJECTIONS, topLayers };
+      const config = { ...freezeAs(openModel(folder), 'none', join(folder, 'cache')), adapter };
+      const names = parameterSpecs(config).map(({ name }) => Number(/layers\.(\d)/.exec(name)![1]));
+      expect([...new Set(names)]).toEqual([0, 1, 2].slice(3 - topLayers));
+      const options = { decoder: 'tokens', objective, masked: false } as const;
+      const feeds = { ...weightFeeds(config, randomParams(config, 3)), ...feedsOf(config, options) };
+      await expectSame(
+        await engine.compile(gradientGraph(config, options)),
+        await compileLayeredGradients(engine, config, options),
+        feeds,
+      );
+      await expectSame(
+        await engine.compile(logprobsGraph(config, options)),
+        await compileLayeredLogprobs(engine, config, options),
+        feeds,
+      );
+    },
+  );
+});
+
+it('more layers with adapters than there are is a mistake', () => {
+  const adapter = { rank: 4, alpha: 8, targets: ALL_PROJECTIONS, topLayers: 4 };
+  expect(() => parameterSpecs({ ...openModel(folder).config, adapter })).toThrow(
+    "lora.topLayers: expected a whole number from 1 to 3, the model's layers; got 4",
+  );
+});
+
 it('AdamW parameter by parameter is AdamW of all', async () => {
   const config = plainConfig;
   const params = randomParams(config, 2);
