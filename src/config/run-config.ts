@@ -351,6 +351,17 @@ export const runConfigSchema = z.strictObject({
      */
     packing: z.boolean().default(true),
   }),
+  /** Imitation of the world's own solver before reinforcement begins. */
+  warmStart: section({
+    /** Episodes of the solver, on training tasks; those that it solves are imitated. 0: no warm start. */
+    episodes: countFrom0.default(0),
+    /** Passes over them. */
+    epochs: repeats.default(1),
+    /** Episodes of one optimiser step. */
+    batch: repeats.default(8),
+    /** Learning rate of the imitation. */
+    learningRate: rate.default(1e-3),
+  }),
   /** The run ends at the first of these. */
   stop: section({
     /** Updates. */

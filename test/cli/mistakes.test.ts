@@ -129,7 +129,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'misspelt',
     () => train('lr=0.001'),
-    /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas'\?/,
+    /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas' or 'warmStart\.learningRate'\?/,
   ],
   ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
   ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, tasks/],
