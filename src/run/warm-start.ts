@@ -16,6 +16,11 @@ import { createRunFolder, discard } from './run-folder.ts';
 /** Folder of a run's warm start, within the run's. */
 const FOLDER = 'warm-start';
 
+/** Folder of the run that a run's warm start made, whose weights reinforcement starts from. */
+export function warmStartFolder(dir: string): string {
+  return join(dir, FOLDER, 'imitated');
+}
+
 /** Run that begins with a warm start. */
 interface WarmStart {
   readonly config: RunConfig;
@@ -63,7 +68,7 @@ export async function startWarm({ config, dir, onNotice, interrupt }: WarmStart)
   // In the order of their tasks: the order in which they finished is the machine's.
   const demonstrations = solved.sort((a, b) => a.task.localeCompare(b.task));
   onNotice(`warm start: imitating ${solved.length} episodes of the solver (of ${warmStart.episodes} played)`);
-  const imitated = join(dir, FOLDER, 'imitated');
+  const imitated = warmStartFolder(dir);
   const { epochs, batch, learningRate } = warmStart;
   const learner = { ...config.learner, learningRate, warmupSteps: 0 };
   const imitation = createRunFolder(imitated, { ...config, learner });
