@@ -87,7 +87,7 @@ export function chooseGraph(config: ModelConfig): Graph {
   };
   outputs.scores = choiceScores(config, p, reshape(deciding, ['G', 'K', d]), candidates, 'K');
   if (config.valueHead) outputs.values = values(p, deciding, rows);
-  return defineGraph(outputs);
+  return defineGraph(outputs, { fewRows: true });
 }
 
 /**
@@ -112,7 +112,7 @@ export function decodeGraph(config: ModelConfig): Graph {
   const deciding = take(hidden, layout.index, layout.inverse);
   outputs.logits = tokenLogits(config, p, deciding);
   if (config.valueHead) outputs.values = values(p, deciding, rows);
-  return defineGraph(outputs);
+  return defineGraph(outputs, { fewRows: true });
 }
 
 /** Kind of the decisions, and the part of the vocabulary that is looked at at once. */
