@@ -85,7 +85,7 @@ POOLS = [
 
 
 # What libraries take for letters, digits and blanks in other ways.
-FIXED = ["x'ſ'll'sat", "'ſabc", "don't'ſabc he'ſo", "'ll'ſ'S'RE'll'Sn't", "12½34²٣५ a½b ½½", " ½  ½", "a\ufeff b \ufeff's", "\u0085 \u0085\u0085a \u0085's",
+FIXED = ["x'ſ'do", "'ſabc", "don't'ſabc he'ſo", "'ll'ſ'S'RE'll'Sn't", "12½34²٣५ a½b ½½", " ½  ½", "a\ufeff b \ufeff's", "\u0085 \u0085\u0085a \u0085's",
          "\ufeff\ufeff\n\n", "<\x1d< the\x1cre", "a-b_c d/e\u2003f", " $a ", ""]
 
 
