@@ -7,11 +7,12 @@ import { openEngine } from '../../compute/engine/open.ts';
 import { defineGraph } from '../../compute/tensor/graph.ts';
 import { matmul } from '../../compute/tensor/ops.ts';
 import { input } from '../../compute/tensor/tensor.ts';
-import { out } from '../../console/terminal.ts';
+import { err, out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { columns } from '../../learning/evaluation/table.ts';
+import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { locateModel } from '../../policy/pretrained/locate.ts';
 import { checkModel } from '../../run/check-model.ts';
 import { runCommand } from '../fail.ts';
@@ -100,6 +101,7 @@ export function doctor(program: Command): void {
 
 /** Table of a model's checks, to send back. */
 async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
+  await fetchModel(folder, (notice) => err.line(notice));
   locateModel(folder); // a mistake in the path is no finding
   const engine = { name: 'auto' } as const;
   const options =

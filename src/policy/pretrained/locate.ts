@@ -1,20 +1,22 @@
 /**
- * Locates a pretrained model: a folder as Hugging Face writes it, or a GGUF file, which is converted into such a folder
- * once (gguf/convert.ts).
+ * Locates a pretrained model: a folder as Hugging Face writes it, a GGUF file, which is converted into such a folder once
+ * (gguf/convert.ts), or a name on the hub, which was fetched before (hub.ts).
  */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UserError } from '../../core/errors.ts';
+import { isHubName } from '../../core/hub-name.ts';
 import { convertGguf } from './gguf/convert.ts';
+import { locateInHubCache } from './hub-cache.ts';
 
 /**
  * Locates a model.
- * @param model path of a folder or of a GGUF file
+ * @param model path of a folder or of a GGUF file, or a name on the hub
  * @returns its folder, absolute
  * @throws {UserError} BAD_CHECKPOINT where there is none
  */
 export function locateModel(model: string): string {
-  const path = resolve(model);
+  const path = isHubName(model) ? locateInHubCache(model) : resolve(model);
   const stat = statSync(path, { throwIfNoEntry: false });
   if (!stat) {
     throw new UserError(

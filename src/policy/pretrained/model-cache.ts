@@ -3,7 +3,17 @@
  * `~/.cache/longplay`. Anything in it may be deleted; it is made again.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { readText } from '../../core/bounded-file.ts';
@@ -31,14 +41,14 @@ const STALE_MS = 600_000;
 export function makeOnce(folder: string, make: (unfinished: string) => void): void {
   const lock = `${folder}.lock`;
   while (!existsSync(folder)) {
-    if (!acquire(lock)) {
+    if (!acquireLock(lock)) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAIT_MS);
       continue;
     }
     try {
       if (!existsSync(folder)) makeWhole(folder, make);
     } finally {
-      quietly(() => rmSync(lock, { force: true }));
+      releaseLock(lock);
     }
   }
 }
@@ -70,8 +80,12 @@ function removeAbandoned(folder: string): void {
   }
 }
 
-/** @returns false while another process holds the lock */
-function acquire(lock: string): boolean {
+/**
+ * Takes a lock file for this process. One whose process is gone is removed first, and taken by the next call.
+ * @returns false while another process holds it
+ * @throws {UserError} NO_PERMISSION where it cannot be written
+ */
+export function acquireLock(lock: string): boolean {
   try {
     makeFolder(dirname(lock));
     const fd = openSync(lock, 'wx');
@@ -80,7 +94,7 @@ function acquire(lock: string): boolean {
     return true;
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') {
-      const message = `${lock}: the cache cannot be written: ${messageOf(thrown)}; name another one with LONGPLAY_CACHE`;
+      const message = `${lock}: the cache cannot be written: ${messageOf(thrown)}; name another one with LONGPLAY_CACHE or HF_HOME`;
       throw new UserError('NO_PERMISSION', message, { cause: thrown });
     }
   }
@@ -93,6 +107,16 @@ function acquire(lock: string): boolean {
     // Just released.
   }
   return false;
+}
+
+/** Shows other machines that the holder of a lock still works. */
+export function keepLock(lock: string): void {
+  quietly(() => utimesSync(lock, new Date(), new Date()));
+}
+
+/** Gives a lock back. */
+export function releaseLock(lock: string): void {
+  quietly(() => rmSync(lock, { force: true }));
 }
 
 /** True for a process of this machine that does not run any more. */

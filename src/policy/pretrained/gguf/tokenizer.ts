@@ -81,7 +81,7 @@ const WORD_RULES: Readonly<Record<string, WordRule>> = {
  * Reads the tokenizer of a file.
  * @throws {UserError} BAD_CHECKPOINT naming the entry
  */
-export function readTokenizer({ file, metadata }: GgufFile): TokenizerFiles {
+export function readTokenizer({ file, metadata }: Pick<GgufFile, 'file' | 'metadata'>): TokenizerFiles {
   const refuse = (what: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${file}: ${what}`);
   };
@@ -108,12 +108,12 @@ export function readTokenizer({ file, metadata }: GgufFile): TokenizerFiles {
     return typeof id === 'number' ? tokens[id] : undefined;
   };
   const addsBos = entry('add_bos_token') === true;
-  // Control tokens are added ones alone: no text spells them.
+  // Control tokens are in the vocabulary too: Hugging Face's own library gives those that are not new ids, behind it.
   const vocab: Record<string, number> = Object.create(null);
   const added: Json[] = [];
   for (const [id, content] of tokens.entries()) {
     const type = types[id]!;
-    if (type !== CONTROL) vocab[content] ??= id;
+    vocab[content] ??= id;
     if ((type !== CONTROL && type !== USER_DEFINED) || content === '') continue;
     added.push({
       id,
@@ -169,7 +169,7 @@ export function readTokenizer({ file, metadata }: GgufFile): TokenizerFiles {
         unk_token: textOf('unknown') ?? null,
         fuse_unk: true,
         byte_fallback: true,
-        vocab: textOf('unknown') === undefined ? vocab : { ...vocab, [textOf('unknown')!]: entry('unknown_token_id') },
+        vocab,
         merges: mergesOf(ranked, vocab),
       },
     };
