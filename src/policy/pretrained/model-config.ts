@@ -8,6 +8,7 @@ import { checkModelConfig, type ModelConfig } from '../../compute/model/config.t
 import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import type { Json } from '../../text/templates/model-text.ts';
+import { FAMILIES, familyOf } from './families.ts';
 
 /**
  * Largest values of the sizes: far beyond any model of these families, and small enough that nothing made of one alone
@@ -23,9 +24,6 @@ const MAX_SIZES: Readonly<Record<string, number>> = {
   head_dim: 4096,
   max_position_embeddings: 2 ** 26,
 };
-
-/** Families of the same block: RMSNorm, rotary positions, grouped-query attention, SwiGLU. */
-const FAMILIES = ['qwen2', 'llama', 'mistral'] as const;
 
 /** Fields that change no number of a forward pass; `null`, `false` and absent fields need no mention. */
 const HARMLESS: ReadonlySet<string> = new Set([
@@ -83,8 +81,8 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
   const refuse = (field: string, expected: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(json[field])}, expected ${expected}`);
   };
-  const family = json.model_type as (typeof FAMILIES)[number];
-  if (!FAMILIES.includes(family)) refuse('model_type', FAMILIES.join(', '));
+  const known = FAMILIES.map(({ modelType }) => modelType).join(', ');
+  const { modelType: family, qkvBias } = familyOf(json.model_type) ?? refuse('model_type', known);
   for (const [field, value] of Object.entries(json)) {
     if (value === null || value === false || READ.has(field) || HARMLESS.has(field)) continue;
     refuse(field, 'no such field: it is not known here and may change what the model computes');
@@ -92,7 +90,7 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
   if (json.hidden_act !== undefined && json.hidden_act !== 'silu') refuse('hidden_act', '"silu"');
   if (json.use_sliding_window) refuse('use_sliding_window', 'false: attention is over everything');
   if (family === 'mistral' && json.sliding_window) refuse('sliding_window', 'null: attention is over everything');
-  if (json.attention_bias && family !== 'qwen2') refuse('attention_bias', 'false');
+  if (json.attention_bias && !qkvBias) refuse('attention_bias', 'false');
   const { layer_types: types } = json;
   if (types != null && !(Array.isArray(types) && types.every((type) => type === 'full_attention'))) {
     refuse('layer_types', '"full_attention" in every place');
@@ -123,7 +121,7 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
     intermediateSize: size('intermediate_size'),
     ropeTheta: ropeTheta(json, source, () => positive('rope_theta', 10_000)),
     rmsNormEps: positive('rms_norm_eps', 1e-6),
-    qkvBias: family === 'qwen2',
+    qkvBias,
     tieEmbeddings: json.tie_word_embeddings === true,
     maxPositions: Math.min(size('max_position_embeddings', 32_768), maxPositions),
     prefixBidirectional: false,

@@ -6,6 +6,7 @@
 import { describeValue } from '../../../core/describe-value.ts';
 import { UserError } from '../../../core/errors.ts';
 import type { Json } from '../../../text/templates/model-text.ts';
+import { FAMILIES, familyOfGguf } from '../families.ts';
 import type { GgufFile, GgufTensor, GgufValue } from './file.ts';
 
 /** Tensor as Hugging Face names it. */
@@ -24,18 +25,6 @@ export interface Architecture {
   readonly config: Json;
   readonly tensors: readonly NamedTensor[];
 }
-
-interface Family {
-  readonly modelType: string;
-  /** True where rows of q and k are interleaved. */
-  readonly interleaves: boolean;
-}
-
-/** Architectures by llama.cpp's names. Mistral's files are of the first. */
-const FAMILIES: Readonly<Record<string, Family>> = {
-  llama: { modelType: 'llama', interleaves: true },
-  qwen2: { modelType: 'qwen2', interleaves: false },
-};
 
 /** Names of an architecture's entries that are read, without the architecture's own before them. */
 const READ: ReadonlySet<string> = new Set([
@@ -93,9 +82,11 @@ export function readArchitecture(gguf: GgufFile): Architecture {
     refuse(`one of ${describeValue(metadata.get('split.count'))} parts; join them first (llama-gguf-split --merge)`);
   }
   const kind = metadata.get('general.architecture');
-  const family = typeof kind === 'string' && Object.hasOwn(FAMILIES, kind) ? FAMILIES[kind]! : undefined;
+  // Mistral's files are of Llama's architecture.
+  const family = familyOfGguf(kind);
   if (!family) {
-    return refuse(`general.architecture is ${describeValue(kind)}, expected ${Object.keys(FAMILIES).join(', ')}`);
+    const known = [...new Set(FAMILIES.flatMap(({ gguf }) => gguf ?? []))].join(', ');
+    return refuse(`general.architecture is ${describeValue(kind)}, expected ${known}`);
   }
   const prefix = `${kind}.`;
   const entry = (name: string): GgufValue | undefined => metadata.get(prefix + name);
