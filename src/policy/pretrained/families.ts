@@ -7,10 +7,14 @@ export interface ModelFamily {
   readonly models: string;
   /** `general.architecture` of its GGUF files; undefined where they are not read. */
   readonly gguf: string | undefined;
+  /** True where each head of queries and keys has a norm. */
+  readonly qkNorm?: boolean;
   /** Biases of the query, key and value projections. */
   readonly qkvBias: boolean;
   /** Rows of q and k that llama.cpp has interleaved in a GGUF file. */
   readonly interleaves: boolean;
+  /** Interval of the layers without positions, which a GGUF file does not say; undefined: all have positions. */
+  readonly noRopeInterval?: number;
   /** Limits, for a person; empty: none. */
   readonly limits: string;
 }
@@ -22,7 +26,7 @@ export const FAMILIES: readonly ModelFamily[] = [
     gguf: 'llama',
     qkvBias: false,
     interleaves: true,
-    limits: 'no attention bias, no scaled positions',
+    limits: 'no attention bias; positions as they are, or scaled as in Llama 3.1',
   },
   {
     modelType: 'qwen2',
@@ -33,12 +37,30 @@ export const FAMILIES: readonly ModelFamily[] = [
     limits: '',
   },
   {
+    modelType: 'qwen3',
+    models: 'Qwen3 (not its mixtures of experts)',
+    gguf: 'qwen3',
+    qkNorm: true,
+    qkvBias: false,
+    interleaves: false,
+    limits: 'no attention bias',
+  },
+  {
+    modelType: 'smollm3',
+    models: 'SmolLM3',
+    gguf: 'smollm3',
+    noRopeInterval: 4,
+    qkvBias: false,
+    interleaves: true,
+    limits: 'no attention bias',
+  },
+  {
     modelType: 'mistral',
     models: 'Mistral 7B from 0.2 on, Mistral NeMo',
     gguf: 'llama',
     qkvBias: false,
     interleaves: true,
-    limits: 'no sliding window',
+    limits: 'contexts as long as its sliding window',
   },
 ];
 
