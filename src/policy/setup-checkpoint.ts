@@ -8,9 +8,8 @@ import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import { type Identity, runStateOf } from '../learning/learner/run-state.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
-import { codecOf } from '../text/reading/codec-of.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
 import { freezeAs } from './pretrained/quantize.ts';
@@ -35,7 +34,7 @@ export function setUpCheckpointPolicy<R, H>(
   const { policy, learner } = config;
   const pretrained = openModel(pathOf(config), policy.chat.contextTokens);
   const chat = chatReadingOf(config, prompt, pretrained);
-  const codec = codecOf({}, chat);
+  const codec = openCodec(config, chat);
   const start = policy.adapter.init === undefined ? undefined : readAdapter(policy.adapter.init, pretrained.config);
   // Quantised once per base, in a folder beside the runs, which all of them share.
   const model = modelOf(config, pretrained, start?.lora, join(dir, '..', 'quantised'), learner.valueCoef > 0);
@@ -74,10 +73,23 @@ export function setUpReader(config: RunConfig, prompt: WorldPrompt): ReaderSetup
   const { policy, learner, env } = config;
   const facts = readModelFacts(pathOf(config), policy.chat.contextTokens);
   const chat = chatReadingOf(config, prompt, facts);
-  const codec = codecOf({}, chat);
+  const codec = openCodec(config, chat);
   const model = { ...facts.config, valueHead: learner.valueCoef > 0 };
   const { decoder } = policy;
   return { codec, chat, identity: { env: env.id, view: codec.id, vocabulary: codec.hash, decoder, model } };
+}
+
+/** Opens the codec. @throws {UserError} BAD_CONFIG where no prompt at all fits the context */
+function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
+  const codec = openChatCodec(chat);
+  const { contextTokens, answerTokens } = chat;
+  const needed = codec.shortestPrompt + answerTokens;
+  if (needed <= contextTokens) return codec;
+  const asked = policy.chat.contextTokens > contextTokens ? 'the model reads' : 'policy.chat.contextTokens is';
+  throw new UserError(
+    'BAD_CONFIG',
+    `${chat.folder}: the instructions of ${env.id} take ${codec.shortestPrompt} tokens and an answer ${answerTokens} (policy.maxTokens), and ${asked} ${contextTokens}; expected at least ${needed} and room for observations`,
+  );
 }
 
 function chatReadingOf(
