@@ -54,7 +54,7 @@ export function setUpCheckpointPolicy<R, H>(
     (initial
       ? { version: 0, values: runStateOf(initial, identity).params.values }
       : firstParams(config, model, pretrained, start?.values));
-  return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained) };
+  return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained, pathOf(config)) };
 }
 
 /** Reader of a language model's episodes on a machine that has no weights of it: a server elsewhere samples. */
@@ -107,10 +107,12 @@ function chatReadingOf(
   };
 }
 
-/** Notice of sampling that a model folder asks for and that is not done: it would change what is trained on. */
-function noticesOf({ folder, sampling }: PretrainedModel): readonly string[] {
-  if (sampling.length === 0) return [];
+/** Notices: where a GGUF file's weights lie, and sampling that a model folder asks for and that is not done: it would change what is trained on. */
+function noticesOf({ folder, sampling }: PretrainedModel, model: string): readonly string[] {
+  const converted = /\.gguf$/i.test(model) ? [`${model} is read from ${folder}, which it was converted into`] : [];
+  if (sampling.length === 0) return converted;
   return [
+    ...converted,
     `${join(folder, 'generation_config.json')} asks for ${sampling.join(', ')}: ignored, tokens are drawn from the whole distribution, at temperature 1 in training`,
   ];
 }

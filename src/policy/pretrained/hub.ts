@@ -24,6 +24,7 @@ import { type HubName, isHubName } from '../../core/hub-name.ts';
 import { redact } from '../../core/secrets.ts';
 import { makeFolder, quietly, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { isHubOffline, locateInHubCache, readCachedCommit, readHubName, repoFolder } from './hub-cache.ts';
+import { fetchThroughProxy } from './hub-fetch.ts';
 import { acquireLock, keepLock, releaseLock } from './model-cache.ts';
 
 /** Files of a model besides its weights; those that a repository has are fetched. */
@@ -78,6 +79,7 @@ async function openHub() {
   const { downloadFile, listFiles, modelInfo } = await import('@huggingface/hub');
   const { HF_ENDPOINT, HF_TOKEN } = process.env;
   const access = {
+    fetch: fetchThroughProxy,
     ...(HF_ENDPOINT ? { hubUrl: HF_ENDPOINT.replace(/\/+$/, '') } : {}),
     ...(HF_TOKEN ? { accessToken: HF_TOKEN } : {}),
   };
