@@ -141,6 +141,7 @@ describe('the architecture', () => {
       'src/storage/journal.ts': 'appends to a file that it has just named',
       'src/retrieval/build-index.ts': 'opens a folder, to sync it, and its own rows',
       'src/policy/pretrained/merge.ts': 'copies what it has found to be a file',
+      'src/policy/pretrained/hub.ts': 'copies a blob that it has just made, where there are no links',
       'src/metrics/sinks/tensorboard.ts': 'appends to a file that it names by process and time',
       'actors/env/host-child.ts': "the system's /proc",
       'actors/env/process-tree.ts': "the system's /proc",

@@ -151,11 +151,14 @@ export const runConfigSchema = z.strictObject({
   policy: section({
     /**
      * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
-     * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
-     * learner here trains; `random`: uniform over the listed actions; `oracle`: the world's own solver.
+     * folder, a GGUF file or the hub; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the
+     * adapters that the learner here trains; `random`: uniform over the listed actions; `oracle`: the world's own solver.
      */
     kind: z.enum(POLICY_KIND_NAMES).default('local'),
-    /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
+    /**
+     * Model, with `kind: checkpoint` or `server`: its folder (config.json, safetensors, tokenizer.json), a GGUF file, or
+     * a name on the hub (`hf:owner/name[@revision][/file.gguf]`).
+     */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
     quantize: z.enum(['none', 'int8', 'int4']).default('none'),

@@ -8,9 +8,8 @@ import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import { type Identity, runStateOf } from '../learning/learner/run-state.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
-import { codecOf } from '../text/reading/codec-of.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
 import { freezeAs } from './pretrained/quantize.ts';
@@ -35,7 +34,7 @@ export function setUpCheckpointPolicy<R, H>(
   const { policy, learner } = config;
   const pretrained = openModel(pathOf(config), policy.chat.contextTokens);
   const chat = chatReadingOf(config, prompt, pretrained);
-  const codec = codecOf({}, chat);
+  const codec = openCodec(config, chat);
   const start = policy.adapter.init === undefined ? undefined : readAdapter(policy.adapter.init, pretrained.config);
   // Quantised once per base, in a folder beside the runs, which all of them share.
   const model = modelOf(config, pretrained, start?.lora, join(dir, '..', 'quantised'), learner.valueCoef > 0);
@@ -55,7 +54,7 @@ export function setUpCheckpointPolicy<R, H>(
     (initial
       ? { version: 0, values: runStateOf(initial, identity).params.values }
       : firstParams(config, model, pretrained, start?.values));
-  return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained) };
+  return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained, pathOf(config)) };
 }
 
 /** Reader of a language model's episodes on a machine that has no weights of it: a server elsewhere samples. */
@@ -74,10 +73,23 @@ export function setUpReader(config: RunConfig, prompt: WorldPrompt): ReaderSetup
   const { policy, learner, env } = config;
   const facts = readModelFacts(pathOf(config), policy.chat.contextTokens);
   const chat = chatReadingOf(config, prompt, facts);
-  const codec = codecOf({}, chat);
+  const codec = openCodec(config, chat);
   const model = { ...facts.config, valueHead: learner.valueCoef > 0 };
   const { decoder } = policy;
   return { codec, chat, identity: { env: env.id, view: codec.id, vocabulary: codec.hash, decoder, model } };
+}
+
+/** Opens the codec. @throws {UserError} BAD_CONFIG where no prompt at all fits the context */
+function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
+  const codec = openChatCodec(chat);
+  const { contextTokens, answerTokens } = chat;
+  const needed = codec.shortestPrompt + answerTokens;
+  if (needed <= contextTokens) return codec;
+  const asked = policy.chat.contextTokens > contextTokens ? 'the model reads' : 'policy.chat.contextTokens is';
+  throw new UserError(
+    'BAD_CONFIG',
+    `${chat.folder}: the instructions of ${env.id} take ${codec.shortestPrompt} tokens and an answer ${answerTokens} (policy.maxTokens), and ${asked} ${contextTokens}; expected at least ${needed} and room for observations`,
+  );
 }
 
 function chatReadingOf(
@@ -95,10 +107,12 @@ function chatReadingOf(
   };
 }
 
-/** Notice of sampling that a model folder asks for and that is not done: it would change what is trained on. */
-function noticesOf({ folder, sampling }: PretrainedModel): readonly string[] {
-  if (sampling.length === 0) return [];
+/** Notices: where a GGUF file's weights lie, and sampling that a model folder asks for and that is not done: it would change what is trained on. */
+function noticesOf({ folder, sampling }: PretrainedModel, model: string): readonly string[] {
+  const converted = /\.gguf$/i.test(model) ? [`${model} is read from ${folder}, which it was converted into`] : [];
+  if (sampling.length === 0) return converted;
   return [
+    ...converted,
     `${join(folder, 'generation_config.json')} asks for ${sampling.join(', ')}: ignored, tokens are drawn from the whole distribution, at temperature 1 in training`,
   ];
 }

@@ -48,6 +48,11 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/index-writer.ts',
     'src/retrieval/segment-file.ts',
   ],
+  'the cache of its user, or of the hub': [
+    'src/policy/pretrained/gguf/convert.ts',
+    'src/policy/pretrained/hub.ts',
+    'src/policy/pretrained/model-cache.ts',
+  ],
   'a base beside the runs': ['src/policy/pretrained/quantize.ts'],
   'a folder of its own that goes': ['src/run/check-model.ts', 'actors/env/beacon.ts'],
 };

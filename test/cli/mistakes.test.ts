@@ -430,6 +430,8 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => ['serve-retriever', corpus, '--topk', '0'], /--topk.*Expected a whole number from 1 to/],
   ['misspelt', () => ['serve-retriever', corpus, '--topK', '3'], /unknown option '--topK'.*--topk/],
   ['contradiction', () => ['serve-retriever', corpus, '--host', '0.0.0.0', '--port', '0'], /LONGPLAY_SERVER_TOKEN/],
+  ['misspelt', () => ['models', '--jsn'], /unknown option '--jsn'.*--json/],
+  ['contradiction', () => ['models', 'llama'], /too many arguments/],
   ['misspelt', () => ['doctor', '--jsn'], /unknown option '--jsn'.*--json/],
 ];
 

@@ -113,7 +113,17 @@ function otherRun(): string {
 }
 
 /** Commands that are given no run. */
-const WITHOUT_RUN = ['play', 'envs', 'check-env', 'new-env', 'index', 'worker', 'serve-env', 'serve-retriever'];
+const WITHOUT_RUN = [
+  'play',
+  'envs',
+  'models',
+  'check-env',
+  'new-env',
+  'index',
+  'worker',
+  'serve-env',
+  'serve-retriever',
+];
 
 /** Commands that are quick, for states that come in numbers. */
 const QUICK = ['view --out', 'view', 'export, ChatML', 'replay --check', 'replay-learner'];

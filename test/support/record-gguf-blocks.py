@@ -1,6 +1,6 @@
-"""Records test/fixtures/gguf/blocks.json: blocks of every type with random bytes, and what Python's `gguf` makes of them.
+"""Records test/fixtures/gguf/blocks.jsonl: blocks of every type with random bytes, and what Python's `gguf` makes of them.
 
-    pip install gguf numpy && python test/support/record-gguf-blocks.py > test/fixtures/gguf/blocks.json
+    pip install gguf numpy && python test/support/record-gguf-blocks.py > test/fixtures/gguf/blocks.jsonl
 """
 
 import base64
@@ -36,4 +36,4 @@ for name in TYPES:
     found = flat.view(np.float32) if name == "F32" else dequantize(flat.view(np.float16) if name == "F16" else flat, kind)
     rows.append({"type": name, "bytes": base64.b64encode(flat.tobytes()).decode(),
                  "values": base64.b64encode(np.ascontiguousarray(found, dtype=np.float32).tobytes()).decode()})
-print("[" + ",\n".join(json.dumps(row) for row in rows) + "]")
+print("\n".join(json.dumps(row, separators=(",", ":")) for row in rows))

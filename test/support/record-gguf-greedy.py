@@ -1,6 +1,6 @@
-"""Records test/fixtures/gguf/smollm2-135m.json: what transformers computes from the folder that a GGUF file was converted into.
+"""Records test/fixtures/gguf/smollm2-135m.jsonl: what transformers computes from the folder that a GGUF file was converted into.
 
-    pip install torch transformers && python test/support/record-gguf-greedy.py <folder> > test/fixtures/gguf/smollm2-135m.json
+    pip install torch transformers && python test/support/record-gguf-greedy.py <folder> > test/fixtures/gguf/smollm2-135m.jsonl
 """
 
 import json
@@ -28,4 +28,4 @@ for question in QUESTIONS:
         best = model(torch.tensor([whole])).logits[0, -1].topk(8)
     rows.append({"prompt": question, "text": text, "ids": ids, "greedy": whole[len(ids):],
                  "logits": [[int(i), float(v)] for i, v in zip(best.indices, best.values)]})
-print(json.dumps(rows, ensure_ascii=False, indent=0))
+print("\n".join(json.dumps(row, separators=(",", ":")) for row in rows))

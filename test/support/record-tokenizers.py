@@ -1,4 +1,4 @@
-"""Records test/fixtures/tokenizers/*.json: strings as Hugging Face's own library (Rust) and SentencePiece encode them.
+"""Records test/fixtures/tokenizers/*.jsonl: strings as Hugging Face's own library (Rust) and SentencePiece encode them.
 
     pip install tokenizers sentencepiece && python test/support/record-tokenizers.py test/fixtures/tokenizers
 
@@ -101,9 +101,10 @@ def strings(seed):
         yield text
 
 
-def write(name, value):
+def write(name, rows):
     with open(os.path.join(FOLDER, name), "w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=True, separators=(",", ":"))
+        for row in rows:
+            file.write(json.dumps(row, separators=(",", ":")) + "\n")
 
 
 tokenizer = Tokenizer(models.BPE())
@@ -115,7 +116,7 @@ trainer = trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, special
                               show_progress=False)
 tokenizer.train_from_iterator(TEXT.split("\n"), trainer)
 base = json.loads(tokenizer.to_str())
-rows = {}
+rows = [{"base": base}]
 for number, (name, (normalizer, pre_tokenizer, ignore_merges)) in enumerate(VARIANTS.items()):
     variant = copy.deepcopy(base)
     variant.update(normalizer=normalizer, pre_tokenizer=pre_tokenizer)
@@ -123,8 +124,8 @@ for number, (name, (normalizer, pre_tokenizer, ignore_merges)) in enumerate(VARI
     rust = Tokenizer.from_str(json.dumps(variant))
     encoded = [(text, rust.encode(text, add_special_tokens=False).ids) for text in strings(number)]
     parts = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "ignore_merges": ignore_merges}
-    rows[name] = {**parts, "strings": [[text, ids, rust.decode(ids, skip_special_tokens=False)] for text, ids in encoded]}
-write("byte-level.json", {"base": base, "variants": rows})
+    rows.append({"name": name, **parts, "strings": [[text, ids, rust.decode(ids, skip_special_tokens=False)] for text, ids in encoded]})
+write("byte-level.jsonl", rows)
 
 with tempfile.TemporaryDirectory() as folder:
     source = os.path.join(folder, "text")
@@ -153,9 +154,9 @@ with tempfile.TemporaryDirectory() as folder:
         # Special tokens in a text are no matter of SentencePiece's.
         texts = [text for text in strings(99) if "<s>" not in text]
         found.append({"entries": entries, "strings": [[text, pieces.encode(text)] for text in texts]})
-    write("sentence-pieces.json", found)
+    write("sentence-pieces.jsonl", found)
 
 if len(sys.argv) > 3:
     rust = Tokenizer.from_file(sys.argv[3])
     encoded = [(text, rust.encode(text, add_special_tokens=False).ids) for text in strings(7)]
-    write("smollm2.json", [[text, ids, rust.decode(ids, skip_special_tokens=False)] for text, ids in encoded])
+    write("smollm2.jsonl", [[text, ids, rust.decode(ids, skip_special_tokens=False)] for text, ids in encoded])

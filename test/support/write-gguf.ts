@@ -93,6 +93,8 @@ const NAMES: Readonly<Record<string, string>> = {
   'self_attn.k_proj': 'attn_k',
   'self_attn.v_proj': 'attn_v',
   'self_attn.o_proj': 'attn_output',
+  'self_attn.q_norm': 'attn_q_norm',
+  'self_attn.k_norm': 'attn_k_norm',
   'mlp.gate_proj': 'ffn_gate',
   'mlp.up_proj': 'ffn_up',
   'mlp.down_proj': 'ffn_down',
@@ -109,8 +111,8 @@ export interface GgufParts {
   readonly tensors: Record<string, GgufTensorBytes>;
 }
 
-/** Model of a folder (float32, byte-level pairs) as a GGUF file holds it. @param architecture llama or qwen2 */
-export function ggufOf(folder: string, architecture: 'llama' | 'qwen2'): GgufParts {
+/** Model of a folder (float32, byte-level pairs) as a GGUF file holds it. @param architecture llama.cpp's name of its family */
+export function ggufOf(folder: string, architecture: string): GgufParts {
   const { config, shards } = openModel(folder);
   const tokenizer = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
   const added = new Map<string, number>(
@@ -136,7 +138,9 @@ export function ggufOf(folder: string, architecture: 'llama' | 'qwen2'): GgufPar
   for (const [name, stored] of shards.weights) {
     const values = readWeight(stored);
     const turned =
-      architecture === 'llama' && /[qk]_proj/.test(name) ? interleave(values, stored.shape, config) : values;
+      ['llama', 'smollm3'].includes(architecture) && /[qk]_proj/.test(name)
+        ? interleave(values, stored.shape, config)
+        : values;
     const bytes = new Uint8Array(turned.buffer, turned.byteOffset, turned.byteLength);
     tensors[ggufName(name)] = { type: 'F32', shape: stored.shape, bytes };
   }
@@ -153,6 +157,10 @@ function entriesOf(config: ModelConfig): [string, GgufEntry][] {
     ['attention.head_count_kv', config.kvHeads],
     ['attention.layer_norm_rms_epsilon', { f32: config.rmsNormEps }],
     ['rope.freq_base', { f32: config.ropeTheta }],
+    ['attention.key_length', headSize(config)],
+    ['attention.value_length', headSize(config)],
+    ['rope.dimension_count', headSize(config)],
+    ['vocab_size', config.vocabSize],
   ];
 }
 

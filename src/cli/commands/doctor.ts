@@ -123,7 +123,7 @@ async function modelTable(
   const sound = await checkModel(folder, quantize, engine, options);
   announce(`trying ${folder}: a few episodes of ${env}`);
   const checks = sound.every(({ ok }) => ok) ? [...sound, ...(await playSample(folder, quantize, env))] : sound;
-  if (err.isTTY) err.status(undefined);
+  err.status(undefined);
   if (json) out.json({ model: folder, quantize, checks });
   else {
     const width = largestOf(checks.map(({ what }) => what.length));

@@ -49,6 +49,12 @@ export interface ModelConfig {
 
   /** Width of one head, where it is not `hiddenSize / heads`. */
   readonly headDim?: number;
+  /** True where each head of queries and keys goes through an RMSNorm of its own before it is turned (Qwen3). */
+  readonly qkNorm?: boolean;
+  /** Divisors of the rotary frequencies, [dh/2]: positions that were scaled after the first training (Llama 3.1). */
+  readonly ropeFactors?: readonly number[];
+  /** Layers, from 0, whose queries and keys are not turned: they know no positions (SmolLM3). */
+  readonly unrotatedLayers?: readonly number[];
   /** Weights that lie in files and never change; absent: every weight is trained and fed. */
   readonly base?: BaseWeights;
   /** Low-rank matrices beside projections; where present, they (and a value head) are all that is trained. */
@@ -141,6 +147,11 @@ export function checkModelConfig(config: ModelConfig): void {
   }
   if (config.heads % config.kvHeads !== 0) {
     throw new RangeError(`model.kvHeads: ${config.kvHeads} must divide heads ${config.heads}`);
+  }
+  if (config.ropeFactors && config.ropeFactors.length * 2 !== headSize(config)) {
+    throw new RangeError(
+      `model.ropeFactors: expected ${headSize(config) / 2} numbers, got ${config.ropeFactors.length}`,
+    );
   }
   if (config.heads < 2 && config.sameTokenBias !== undefined && config.sameLineBias !== undefined) {
     throw new RangeError('model.heads: sameTokenBias and sameLineBias take a head each; expected at least 2, got 1');

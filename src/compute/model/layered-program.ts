@@ -28,7 +28,7 @@ export async function compileLayeredGradients(
   config: ModelConfig,
   options: Omit<TrainOptions, 'adamW'>,
 ): Promise<Program> {
-  return LayeredProgram.create(engine, config, layerGraphs(config, options));
+  return LayeredProgram.create(engine, config, (kind) => layerGraphs(kind, options));
 }
 
 /** Compiles a program that does what `logprobsGraph` does, layer by layer. */
@@ -37,17 +37,40 @@ export async function compileLayeredLogprobs(
   config: ModelConfig,
   decoding: Decoding,
 ): Promise<Program> {
-  return LayeredProgram.create(engine, config, measuringGraphs(config, decoding));
+  return LayeredProgram.create(engine, config, (kind) => measuringGraphs(kind, decoding));
+}
+
+/** Compiled programs of a layer. */
+interface LayerPrograms {
+  readonly forward: Program;
+  readonly trunk: Program | undefined;
+  readonly backward: Program | undefined;
 }
 
 /** Compiled parts. */
 interface Parts {
   readonly embed: Program;
-  readonly forward: Program;
-  readonly trunk: Program | undefined;
   readonly head: Program;
-  readonly backward: Program | undefined;
   readonly embedBackward: Program | undefined;
+  /** Programs of each layer; layers that are alike share theirs. */
+  readonly layers: readonly LayerPrograms[];
+}
+
+/** All programs of the parts, each once. */
+function listPrograms({ embed, head, embedBackward, layers }: Parts): Program[] {
+  const all = [
+    embed,
+    head,
+    embedBackward,
+    ...layers.flatMap(({ forward, trunk, backward }) => [forward, trunk, backward]),
+  ];
+  return [...new Set(all)].filter((one) => one !== undefined);
+}
+
+/** Configuration whose first layer is as this one: what it is by its number is all that layers differ in. */
+function withLayerFirst(config: ModelConfig, layer: number): ModelConfig {
+  const { unrotatedLayers, ...same } = config;
+  return unrotatedLayers?.includes(layer) ? { ...same, unrotatedLayers: [0] } : same;
 }
 
 class LayeredProgram implements Program {
@@ -61,36 +84,57 @@ class LayeredProgram implements Program {
     this.#config = config;
     this.#parts = parts;
     this.#base = base;
-    const all = Object.values(parts as unknown as Record<string, Program | undefined>);
     const made = /^(?:layer|head|embed|kept)\.|^model\./;
     const inputs = new Map<string, ValueInfo>();
-    for (const part of all) for (const one of part?.inputs ?? []) if (!made.test(one.name)) inputs.set(one.name, one);
+    for (const part of listPrograms(parts))
+      for (const one of part.inputs) if (!made.test(one.name)) inputs.set(one.name, one);
     const trained = parameterSpecs(config).map(({ name, shape }): ValueInfo => ({ name, shape, dtype: 'f32' }));
     for (const one of trained) inputs.delete(one.name);
     const firstLayer = [...inputs.values()].filter(({ name }) => !isLayerParameter(name));
     this.inputs = [...firstLayer, ...trained];
     const reported = parts.head.outputs.filter(({ name }) => !/^d\/|^dPrompt$|^dTokens$/.test(name));
-    this.outputs = parts.backward
+    this.outputs = parts.layers[0]!.backward
       ? [...reported, ...trained.map((one) => ({ ...one, name: `d/${one.name}` }))]
       : reported;
   }
 
-  static async create(engine: Engine, config: ModelConfig, graphs: LayerGraphs | MeasuringGraphs): Promise<Program> {
+  /** @param build builds the graphs of a model whose layers are all as its first */
+  static async create(
+    engine: Engine,
+    config: ModelConfig,
+    build: (kind: ModelConfig) => LayerGraphs | MeasuringGraphs,
+  ): Promise<Program> {
     const compileOr = (graph: Graph | undefined) => (graph ? engine.compile(graph) : undefined);
-    const training = 'backward' in graphs ? graphs : undefined;
+    const kinds = new Map<string, LayerPrograms>();
+    const layers: LayerPrograms[] = [];
+    for (let layer = 0; layer < config.layers; layer++) {
+      const kind = withLayerFirst(config, layer);
+      const key = JSON.stringify(kind.unrotatedLayers ?? []);
+      let programs = kinds.get(key);
+      if (!programs) {
+        const graphs = build(kind);
+        programs = {
+          forward: await engine.compile(graphs.forward),
+          trunk: await compileOr(graphs.trunk),
+          backward: await compileOr('backward' in graphs ? graphs.backward : undefined),
+        };
+        kinds.set(key, programs);
+      }
+      layers.push(programs);
+    }
+    const graphs = build(withLayerFirst(config, 0));
     const parts = {
       embed: await engine.compile(graphs.embed),
-      forward: await engine.compile(graphs.forward),
-      trunk: await compileOr(graphs.trunk),
       head: await engine.compile(graphs.head),
-      backward: await compileOr(training?.backward),
-      embedBackward: await compileOr(training?.embedBackward),
+      embedBackward: await compileOr('embedBackward' in graphs ? graphs.embedBackward : undefined),
+      layers,
     };
     return new LayeredProgram(config, parts, new BaseTensors(config));
   }
 
   async run(feeds: Feeds): Promise<Outputs> {
-    const { embed, forward, trunk, head, backward, embedBackward } = this.#parts;
+    const { embed, head, embedBackward, layers: programs } = this.#parts;
+    const learns = programs[0]!.backward !== undefined;
     const lowest = firstTrainedLayer(this.#config);
     const { layers, hiddenSize: d } = this.#config;
     const withBase = (program: Program, layer = 0): Feeds => this.#feedsOf(program, feeds, layer);
@@ -99,13 +143,15 @@ class LayeredProgram implements Program {
     // What each layer's backward pass reads: its input, or what it kept.
     const entered: Feeds[] = [];
     for (let layer = 0; layer < lowest; layer++) {
-      x = (await trunk!.run({ ...withBase(trunk!, layer), 'layer.x': x })).x!;
+      const trunk = programs[layer]!.trunk!;
+      x = (await trunk.run({ ...withBase(trunk, layer), 'layer.x': x })).x!;
     }
     for (let layer = lowest; layer < layers; layer++) {
+      const { forward } = programs[layer]!;
       const { x: y, ...kept } = await forward.run({ ...withBase(forward, layer), 'layer.x': x });
       entered.push({ 'layer.x': x, ...kept });
       x = y!;
-      if (!backward) entered.length = 0;
+      if (!learns) entered.length = 0;
     }
     const prompts = feeds['prompt.ids']!.shape[0]!;
     const tokens = x.shape[0]! - prompts;
@@ -115,13 +161,14 @@ class LayeredProgram implements Program {
       'head.tokens': f32([tokens, d], hidden.subarray(prompts * d)),
     };
     const { dPrompt, dTokens, ...out } = await head.run({ ...withBase(head), ...ends });
-    if (!backward) return out;
+    if (!learns) return out;
 
     const joined = new Float32Array((prompts + tokens) * d);
     if (dPrompt) joined.set(dPrompt.data as Float32Array);
     if (dTokens) joined.set(dTokens.data as Float32Array, prompts * d);
     let dy: HostTensor = f32([prompts + tokens, d], joined);
     for (let layer = layers - 1; layer >= lowest; layer--) {
+      const backward = programs[layer]!.backward!;
       const { dx, ...slopes } = await backward.run({
         ...withBase(backward, layer),
         ...entered.pop()!,
@@ -142,8 +189,7 @@ class LayeredProgram implements Program {
   }
 
   async dispose(): Promise<void> {
-    for (const part of Object.values(this.#parts as unknown as Record<string, Program | undefined>))
-      await part?.dispose();
+    for (const program of listPrograms(this.#parts)) await program.dispose();
   }
 
   /** Feeds of a part: those given, and the weights of a layer under the first one's names. */

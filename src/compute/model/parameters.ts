@@ -65,6 +65,7 @@ export function weightSpecs(config: ModelConfig): ParameterSpec[] {
       matrix(`${at}.self_attn.${name}_proj.weight`, [width, d], fanIn(d));
       if (config.qkvBias) vector(`${at}.self_attn.${name}_proj.bias`, [width], 0);
     }
+    if (config.qkNorm) for (const name of ['q', 'k']) vector(`${at}.self_attn.${name}_norm.weight`, [dh], 1);
     matrix(`${at}.self_attn.o_proj.weight`, [d, heads * dh], small);
     vector(`${at}.post_attention_layernorm.weight`, [d], 1);
     matrix(`${at}.mlp.gate_proj.weight`, [intermediateSize, d], fanIn(d));

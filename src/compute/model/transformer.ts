@@ -2,8 +2,8 @@
  * Trunk of the transformer over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
  * layout (attention.ts) that decides which tokens attend to which.
  */
-import { add, cut, gather, matmul, mul, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
-import type { Dim } from '../tensor/shape.ts';
+import { add, cut, gather, matmul, mul, reshape, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
+import { type Dim, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -94,10 +94,13 @@ export function block(
 ): Tensor {
   const at = `model.layers.${layer}`;
   const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
-  const rotateHeads = (name: string, heads: number) =>
-    rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
-  const q = rotateHeads('q_proj', config.heads);
-  const k = rotateHeads('k_proj', config.kvHeads);
+  const rotateHeads = (name: 'q' | 'k', heads: number) => {
+    const projected = projection(p, `${at}.self_attn.${name}_proj`, normed, config.qkvBias);
+    const own = config.qkNorm ? normHeads(config, p, `${at}.self_attn.${name}_norm`, projected, heads) : projected;
+    return config.unrotatedLayers?.includes(layer) ? own : rotary(own, positions, cos, sin, heads);
+  };
+  const q = rotateHeads('q', config.heads);
+  const k = rotateHeads('k', config.kvHeads);
   const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
   const attended = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
   const inner = rmsNorm(attended, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps);
@@ -107,6 +110,12 @@ export function block(
 /** Norm after the last layer. @param x [N, d] @returns [N, d] */
 export function finalNorm(config: ModelConfig, p: Parameters, x: Tensor): Tensor {
   return rmsNorm(x, p('model.norm.weight'), config.rmsNormEps);
+}
+
+/** RMSNorm of each head of packed heads [N, heads·dh], all with one gain [dh]. */
+function normHeads(config: ModelConfig, p: Parameters, name: string, x: Tensor, heads: number): Tensor {
+  const rows = reshape(x, [times(x.shape[0]!, heads), headSize(config)]);
+  return reshape(rmsNorm(rows, p(`${name}.weight`), config.rmsNormEps), x.shape);
 }
 
 /** Projection x·Wᵀ (+ b), W stored [out, in]. */
@@ -135,13 +144,14 @@ export interface Rotary {
   readonly sin: Tensor;
 }
 
-/** Angles t·θ^(−2i/dh), in the half-split convention of the Qwen2 family. */
+/** Angles t·θ^(−2i/dh), divided by the factors where there are any, in the half-split convention of the Qwen2 family. */
 export function rotaryTables(config: ModelConfig, positions: Tensor): Rotary {
   const half = headSize(config) / 2;
   const angles = (f: (x: number) => number) => {
     const table = new Float32Array(config.maxPositions * half);
     for (let t = 0; t < config.maxPositions; t++) {
-      for (let i = 0; i < half; i++) table[t * half + i] = f(t * config.ropeTheta ** (-i / half));
+      for (let i = 0; i < half; i++)
+        table[t * half + i] = f((t * config.ropeTheta ** (-i / half)) / (config.ropeFactors?.[i] ?? 1));
     }
     return constant(table, [config.maxPositions, half]);
   };

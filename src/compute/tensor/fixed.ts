@@ -125,7 +125,7 @@ export function dequantize({ bits, codes, scales, offsets }: HeldBlocks, out: Fl
  * Reads a stretch of a file.
  * @throws {LongplayError} BAD_CHECKPOINT where the file ends before the stretch does
  */
-function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
+export function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(bytes);
   const fd = openFile(file);
   try {

@@ -38,8 +38,8 @@ export function readHubName(model: string): HubName {
   );
 }
 
-/** Commit that a revision names, by the cache; undefined where it is not known there. */
-export function cachedCommit(name: HubName): string | undefined {
+/** Reads the commit that a revision names, by the cache; undefined where it is not known there. */
+export function readCachedCommit(name: HubName): string | undefined {
   if (/^[0-9a-f]{40}$/.test(name.revision)) return name.revision;
   const file = join(repoFolder(name), 'refs', name.revision);
   return existsSync(file) ? readText(file).trim() : undefined;
@@ -52,7 +52,7 @@ export function cachedCommit(name: HubName): string | undefined {
  */
 export function locateInHubCache(model: string): string {
   const name = readHubName(model);
-  const commit = cachedCommit(name);
+  const commit = readCachedCommit(name);
   const folder = commit && /^[\w.-]+$/.test(commit) ? join(repoFolder(name), 'snapshots', commit) : undefined;
   const path = folder && name.file !== undefined ? join(folder, name.file) : folder;
   if (path !== undefined && existsSync(path) && (name.file !== undefined || readdirSync(path).length > 0)) return path;

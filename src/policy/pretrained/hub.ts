@@ -9,7 +9,6 @@ import {
   existsSync,
   fsyncSync,
   lstatSync,
-  openSync,
   renameSync,
   rmSync,
   statSync,
@@ -17,13 +16,15 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { streamFile } from '../../core/bounded-file.ts';
+import { openFile, streamFile } from '../../core/bounded-file.ts';
+import { describeValue } from '../../core/describe-value.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { type HubName, isHubName } from '../../core/hub-name.ts';
 import { redact } from '../../core/secrets.ts';
 import { makeFolder, quietly, writeFileAtomic } from '../../storage/atomic-file.ts';
-import { cachedCommit, isHubOffline, locateInHubCache, readHubName, repoFolder } from './hub-cache.ts';
+import { isHubOffline, locateInHubCache, readCachedCommit, readHubName, repoFolder } from './hub-cache.ts';
+import { fetchThroughProxy } from './hub-fetch.ts';
 import { acquireLock, keepLock, releaseLock } from './model-cache.ts';
 
 /** Files of a model besides its weights; those that a repository has are fetched. */
@@ -78,6 +79,7 @@ async function openHub() {
   const { downloadFile, listFiles, modelInfo } = await import('@huggingface/hub');
   const { HF_ENDPOINT, HF_TOKEN } = process.env;
   const access = {
+    fetch: fetchThroughProxy,
     ...(HF_ENDPOINT ? { hubUrl: HF_ENDPOINT.replace(/\/+$/, '') } : {}),
     ...(HF_TOKEN ? { accessToken: HF_TOKEN } : {}),
   };
@@ -88,7 +90,7 @@ async function fetchFiles(model: string, name: HubName, onNotice: (notice: strin
   const { downloadFile, listFiles, modelInfo, access } = await openHub();
   const { repo, revision } = name;
   const { sha: commit } = await modelInfo({ name: repo, revision, additionalFields: ['sha'], ...access });
-  if (!/^[0-9a-f]{40}$/.test(commit)) throw new Error(`the hub names ${JSON.stringify(commit)} for a commit`);
+  if (!/^[0-9a-f]{40}$/.test(commit)) throw new Error(`the hub names ${describeValue(commit)} for a commit`);
   const found: HubFile[] = [];
   for await (const entry of listFiles({ repo, revision: commit, recursive: true, ...access })) {
     const { type, path, size, oid, lfs } = entry;
@@ -172,7 +174,7 @@ async function fetchBlob(
       got = 0;
     }
     if (got > 0) for await (const chunk of streamFile(unfinished, 2 ** 20)) hash.update(chunk as Uint8Array);
-    const file = openSync(unfinished, 'a');
+    const file = openFile(unfinished, 'a');
     try {
       if (got < size) {
         for await (const chunk of await open(got)) {
@@ -216,7 +218,7 @@ function isPlain(path: string): boolean {
 
 /** True where the cache has a model of this name, as far as can be seen. */
 function isWhole(name: HubName): boolean {
-  const commit = cachedCommit(name);
+  const commit = readCachedCommit(name);
   if (commit === undefined) return false;
   const folder = join(repoFolder(name), 'snapshots', commit);
   return existsSync(name.file === undefined ? folder : join(folder, name.file));

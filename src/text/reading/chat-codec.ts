@@ -208,6 +208,11 @@ export class ChatCodec implements Codec, Conversation {
     return this.#controls.encode(template.render(messages, { addGenerationPrompt: true }));
   }
 
+  /** Tokens of the shortest prompt: the instructions, and a question of nothing. */
+  get shortestPrompt(): number {
+    return this.render([''], []).length;
+  }
+
   /** Ids between an answer and the next one; `undefined` where the template does not let an episode grow. */
   joint(question: string, answer: string): number[] | undefined {
     if (!this.#joint) return undefined;

@@ -7,7 +7,7 @@ import type { Json } from './model-text.ts';
 import { rewriteParts } from './pre-tokenizers.ts';
 
 /** Milliseconds that the patterns of a tokenizer may take over one text. */
-const PATTERN_MS = 1000;
+const PATTERN_MS = 700;
 /** UTF-16 units of the longest pattern; the longest in use has some hundreds. */
 const MAX_PATTERN_CHARS = 10_000;
 

@@ -103,6 +103,7 @@ describe.each([
   ['options, tokens', optionsConfig, 'tokens'],
   ['options, choice', optionsConfig, 'choice'],
   ['tied', { ...plainConfig, tieEmbeddings: true, valueHead: false }, 'tokens'],
+  ['unlike layers', { ...plainConfig, layers: 4, unrotatedLayers: [1, 3], qkNorm: true }, 'tokens'],
   ['one layer', { ...plainConfig, layers: 1 }, 'tokens'],
 ] as const)('every weight trained, %s', (_, config, decoder) => {
   const weights = weightFeeds(config, randomParams(config, 2));

@@ -145,7 +145,15 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'longplay-hub-'));
   vi.stubEnv('HF_ENDPOINT', endpoint);
   vi.stubEnv('HF_HOME', join(dir, 'hf'));
-  for (const name of ['HF_HUB_CACHE', 'HUGGINGFACE_HUB_CACHE', 'HF_HUB_OFFLINE', 'HF_TOKEN']) vi.stubEnv(name, '');
+  for (const name of [
+    'HF_HUB_CACHE',
+    'HUGGINGFACE_HUB_CACHE',
+    'HF_HUB_OFFLINE',
+    'HF_TOKEN',
+    'HTTP_PROXY',
+    'http_proxy',
+  ])
+    vi.stubEnv(name, '');
   vi.stubEnv('LONGPLAY_CACHE', join(dir, 'cache'));
   hub.requests.length = 0;
   Object.assign(hub, { cutAfter: undefined, isLying: false, status: 200 });
@@ -253,6 +261,18 @@ describe('a name on the hub', () => {
     await fetchModel('hf:tiny/whole', (notice) => notices.push(notice));
     expect(notices).toEqual([expect.stringMatching(/cannot be reached .*the cache's copy is used$/)]);
     expect(openModel('hf:tiny/whole').config.layers).toBe(2);
+  });
+
+  it('is fetched through the proxy that the environment names', async () => {
+    // The hub on loopback stands for the proxy: it is asked for whole addresses of a host that there is not.
+    vi.stubEnv('HF_ENDPOINT', 'http://hub.invalid');
+    vi.stubEnv('HTTP_PROXY', endpoint);
+    vi.stubEnv('NO_PROXY', '');
+    hub.cutAfter = 5000;
+    await expect(fetchModel('hf:tiny/one-gguf')).rejects.toThrow(/^hf:tiny\/one-gguf: [^\n]+$/);
+    await fetchModel('hf:tiny/one-gguf');
+    expect(downloads().at(-1)).toContain('bytes=5000-');
+    expect(openModel('hf:tiny/one-gguf').config.layers).toBe(2);
   });
 
   it('is fetched once by two that want it at the same time', async () => {

@@ -1,29 +1,28 @@
 /** Strings as Hugging Face's own library and SentencePiece encode them, recorded by test/support/record-tokenizers.py. */
 import { describe, expect, it } from 'vitest';
-import { readJsonFile } from '../../../src/core/bounded-file.ts';
 import { readTokenizer } from '../../../src/policy/pretrained/gguf/tokenizer.ts';
 import type { Json } from '../../../src/text/templates/model-text.ts';
 import { BpeTokenizer } from '../../../src/text/templates/tokenizer.ts';
+import { readLines } from '../../support/json-lines.ts';
 
 type Encoded = readonly [text: string, ids: readonly number[], decoded: string];
 
 interface Variant {
+  readonly name: string;
   readonly normalizer: Json | null;
   readonly pre_tokenizer: Json;
   readonly ignore_merges: boolean;
   readonly strings: readonly Encoded[];
 }
 
-function recording(name: string): unknown {
-  return readJsonFile(new URL(`../../fixtures/tokenizers/${name}`, import.meta.url));
+function recording(name: string): readonly unknown[] {
+  return readLines(new URL(`../../fixtures/tokenizers/${name}`, import.meta.url));
 }
 
-const { base, variants } = recording('byte-level.json') as {
-  readonly base: Json;
-  readonly variants: Readonly<Record<string, Variant>>;
-};
+const [first, ...variants] = recording('byte-level.jsonl') as readonly [{ readonly base: Json }, ...Variant[]];
+const { base } = first;
 
-function tokenizerOf({ normalizer, pre_tokenizer, ignore_merges }: Omit<Variant, 'strings'>): BpeTokenizer {
+function tokenizerOf({ normalizer, pre_tokenizer, ignore_merges }: Omit<Variant, 'strings' | 'name'>): BpeTokenizer {
   const model = { ...(base.model as Json), ignore_merges };
   return new BpeTokenizer(
     { ...base, normalizer, pre_tokenizer, model },
@@ -33,7 +32,7 @@ function tokenizerOf({ normalizer, pre_tokenizer, ignore_merges }: Omit<Variant,
 }
 
 describe('a byte-level tokenizer', () => {
-  it.each(Object.entries(variants))('that cuts words as %s gives the ids of the library in Rust', (_name, variant) => {
+  it.each(variants)('that cuts words as $name gives the ids of the library in Rust', (variant) => {
     const tokenizer = tokenizerOf(variant);
     expect(variant.strings.length).toBeGreaterThan(100);
     for (const [text, ids, decoded] of variant.strings) {
@@ -69,7 +68,7 @@ describe('a byte-level tokenizer', () => {
   });
 });
 
-const pieces = recording('sentence-pieces.json') as readonly {
+const pieces = recording('sentence-pieces.jsonl') as readonly {
   readonly entries: Readonly<Record<string, string | number | boolean | readonly (string | number)[]>>;
   readonly strings: readonly (readonly [text: string, ids: readonly number[]])[];
 }[];

@@ -3,9 +3,11 @@
  * did to its numbers. Everything in the metadata of an architecture that is not known here is refused: it may change
  * what the model computes.
  */
+import { readBytes, widen } from '../../../compute/tensor/fixed.ts';
 import { describeValue } from '../../../core/describe-value.ts';
 import { UserError } from '../../../core/errors.ts';
 import type { Json } from '../../../text/templates/model-text.ts';
+import { FAMILIES, familyOfGguf } from '../families.ts';
 import type { GgufFile, GgufTensor, GgufValue } from './file.ts';
 
 /** Tensor as Hugging Face names it. */
@@ -24,18 +26,6 @@ export interface Architecture {
   readonly config: Json;
   readonly tensors: readonly NamedTensor[];
 }
-
-interface Family {
-  readonly modelType: string;
-  /** True where rows of q and k are interleaved. */
-  readonly interleaves: boolean;
-}
-
-/** Architectures by llama.cpp's names. Mistral's files are of the first. */
-const FAMILIES: Readonly<Record<string, Family>> = {
-  llama: { modelType: 'llama', interleaves: true },
-  qwen2: { modelType: 'qwen2', interleaves: false },
-};
 
 /** Names of an architecture's entries that are read, without the architecture's own before them. */
 const READ: ReadonlySet<string> = new Set([
@@ -67,6 +57,8 @@ const LAYER_PARTS: Readonly<Record<string, string>> = {
   attn_q: 'self_attn.q_proj',
   attn_k: 'self_attn.k_proj',
   attn_v: 'self_attn.v_proj',
+  attn_q_norm: 'self_attn.q_norm',
+  attn_k_norm: 'self_attn.k_norm',
   attn_output: 'self_attn.o_proj',
   ffn_norm: 'post_attention_layernorm',
   ffn_gate: 'mlp.gate_proj',
@@ -93,9 +85,11 @@ export function readArchitecture(gguf: GgufFile): Architecture {
     refuse(`one of ${describeValue(metadata.get('split.count'))} parts; join them first (llama-gguf-split --merge)`);
   }
   const kind = metadata.get('general.architecture');
-  const family = typeof kind === 'string' && Object.hasOwn(FAMILIES, kind) ? FAMILIES[kind]! : undefined;
+  // Mistral's files are of Llama's architecture.
+  const family = familyOfGguf(kind);
   if (!family) {
-    return refuse(`general.architecture is ${describeValue(kind)}, expected ${Object.keys(FAMILIES).join(', ')}`);
+    const known = [...new Set(FAMILIES.flatMap(({ gguf }) => gguf ?? []))].join(', ');
+    return refuse(`general.architecture is ${describeValue(kind)}, expected ${known}`);
   }
   const prefix = `${kind}.`;
   const entry = (name: string): GgufValue | undefined => metadata.get(prefix + name);
@@ -128,11 +122,13 @@ export function readArchitecture(gguf: GgufFile): Architecture {
   const table = tensors.get('token_embd.weight');
   if (!table) return refuse('it has no tensor "token_embd.weight"');
   const window = optional('attention.sliding_window');
+  const layers = number('block_count');
+  const factors = readRopeFactors(gguf);
   return {
     config: {
       model_type: family.modelType,
       hidden_size: hidden,
-      num_hidden_layers: number('block_count'),
+      num_hidden_layers: layers,
       num_attention_heads: heads,
       num_key_value_heads: kvHeads,
       ...(headDim * heads === hidden ? {} : { head_dim: headDim }),
@@ -144,13 +140,40 @@ export function readArchitecture(gguf: GgufFile): Architecture {
       tie_word_embeddings: !tensors.has('output.weight'),
       hidden_act: 'silu',
       ...(window ? { sliding_window: window } : {}),
+      ...(factors ? { rope_scaling: factors } : {}),
+      ...(family.noRopeInterval ? { no_rope_layers: everyOther(layers, family.noRopeInterval) } : {}),
     },
-    tensors: [...tensors.values()].map((tensor) => ({
-      name: nameOf(tensor.name) ?? refuse(`tensor ${describeValue(tensor.name)} is not known here`),
-      tensor,
-      interleavedHeads: family.interleaves ? interleavedHeads(tensor.name, heads, kvHeads) : 0,
-    })),
+    tensors: [...tensors.values()]
+      .filter(({ name }) => name !== ROPE_FACTORS)
+      .map((tensor) => ({
+        name: nameOf(tensor.name) ?? refuse(`tensor ${describeValue(tensor.name)} is not known here`),
+        tensor,
+        interleavedHeads: family.interleaves ? interleavedHeads(tensor.name, heads, kvHeads) : 0,
+      })),
   };
+}
+
+/** Tensor of the divisors of the rotary frequencies. */
+const ROPE_FACTORS = 'rope_freqs.weight';
+
+/** Divisors of the rotary frequencies, as `config.json` would list them; undefined where the file has none. */
+function readRopeFactors({ file, tensors }: GgufFile): Json | undefined {
+  const tensor = tensors.get(ROPE_FACTORS);
+  if (!tensor) return undefined;
+  if (tensor.type !== 'F32' || tensor.shape.length !== 1 || tensor.bytes > MAX_FACTOR_BYTES) {
+    throw new UserError('BAD_CHECKPOINT', `${file}: tensor ${ROPE_FACTORS} is no short list of F32`);
+  }
+  const factors = [...widen(readBytes({ ...tensor, file }), 'f32')];
+  return { rope_type: 'longrope', short_factor: factors, long_factor: factors, attention_factor: 1 };
+}
+
+/** Bytes of the divisors: 4,096 numbers. */
+const MAX_FACTOR_BYTES = 2 ** 14;
+
+/** 1 for each layer, 0 for every n-th: llama.cpp knows the layers without positions by their family alone. */
+function everyOther(layers: number, interval: number): readonly number[] {
+  const count = Math.min(Math.max(0, layers), 1024) || 0;
+  return Array.from({ length: count }, (_, layer) => ((layer + 1) % interval === 0 ? 0 : 1));
 }
 
 function nameOf(tensor: string): string | undefined {

@@ -229,7 +229,8 @@ function mergesOf(
       const right = token.slice(at);
       if (left in vocab && right in vocab) cuts.push([left, right, score]);
     }
-    found.push(...cuts.sort((a, b) => vocab[a[0]]! - vocab[b[0]]! || vocab[a[1]]! - vocab[b[1]]!));
+    cuts.sort((a, b) => vocab[a[0]]! - vocab[b[0]]! || vocab[a[1]]! - vocab[b[1]]!);
+    for (const one of cuts) found.push(one);
   }
   const length = (text: string) => [...text].length;
   return found

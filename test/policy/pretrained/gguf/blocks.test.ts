@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { readJsonFile } from '../../../../src/core/bounded-file.ts';
 import { BLOCK_TYPES, type BlockTypeName, decodeBlocks } from '../../../../src/policy/pretrained/gguf/blocks.ts';
+
+import { readLines } from '../../../support/json-lines.ts';
 
 interface Recorded {
   readonly type: BlockTypeName;
@@ -11,7 +12,7 @@ interface Recorded {
 }
 
 /** Made by test/support/record-gguf-blocks.py. */
-const recorded = readJsonFile(new URL('../../../fixtures/gguf/blocks.json', import.meta.url)) as Recorded[];
+const recorded = readLines(new URL('../../../fixtures/gguf/blocks.jsonl', import.meta.url)) as Recorded[];
 
 describe('blocks of a GGUF file', () => {
   it('of every type that is read are recorded', () => {

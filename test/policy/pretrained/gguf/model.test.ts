@@ -31,29 +31,55 @@ const text = [
   'craft 1 oak planks using 1 oak logs',
 ];
 
-function tiny(architecture: 'llama' | 'qwen2' = 'llama'): GgufParts {
-  const config = architecture === 'llama' ? { model_type: 'llama' } : {};
+/** Fields of `config.json` by llama.cpp's name of the family. */
+const FAMILIES = {
+  llama: { model_type: 'llama' },
+  qwen2: { model_type: 'qwen2' },
+  qwen3: { model_type: 'qwen3', head_dim: 32 },
+  smollm3: { model_type: 'smollm3', num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 0] },
+} as const;
+
+function tiny(architecture: keyof typeof FAMILIES = 'llama'): GgufParts {
+  const config = FAMILIES[architecture];
   writeTinyChatModel(folder, { text, merges: 40, config });
   return ggufOf(folder, architecture);
 }
 
 describe('a GGUF file', () => {
-  it.each(['llama', 'qwen2'] as const)('of %s is the same model as the folder it was made of', (architecture) => {
-    writeGguf(file, tiny(architecture));
-    const [ours, theirs] = [openModel(file), openModel(folder)];
-    expect(ours.config).toEqual(theirs.config);
-    expect(ours.shards.weights.size).toBe(theirs.shards.weights.size);
-    expect(theirs.shards.weights.size).toBeGreaterThan(19);
-    for (const [name, stored] of theirs.shards.weights) {
-      expect(readWeight(ours.shards.weights.get(name)!), name).toEqual(readWeight(stored));
-    }
-    const [a, b] = [openText(ours.folder), openText(folder)];
-    expect(a.template!.text).toBe(b.template!.text);
-    const line = 'the dog sat <|im_start|> on 1234 oak logs\n½';
-    expect(a.tokenizer.encode(line)).toEqual(b.tokenizer.encode(line));
-    expect(a.tokenizer.encodePlain(line)).toEqual(b.tokenizer.encodePlain(line));
-    expect(a.tokenizer.decode(b.tokenizer.encode(line))).toBe(b.tokenizer.decode(b.tokenizer.encode(line)));
-    expect(ours.endTokens).toEqual([a.tokenizer.special.get('<|im_end|>')]);
+  it.each(Object.keys(FAMILIES) as (keyof typeof FAMILIES)[])(
+    'of %s is the same model as the folder it was made of',
+    (architecture) => {
+      writeGguf(file, tiny(architecture));
+      const [ours, theirs] = [openModel(file), openModel(folder)];
+      expect(ours.config).toEqual(theirs.config);
+      expect(ours.shards.weights.size).toBe(theirs.shards.weights.size);
+      expect(theirs.shards.weights.size).toBeGreaterThan(19);
+      for (const [name, stored] of theirs.shards.weights) {
+        expect(readWeight(ours.shards.weights.get(name)!), name).toEqual(readWeight(stored));
+      }
+      const [a, b] = [openText(ours.folder), openText(folder)];
+      expect(a.template!.text).toBe(b.template!.text);
+      const line = 'the dog sat <|im_start|> on 1234 oak logs\n½';
+      expect(a.tokenizer.encode(line)).toEqual(b.tokenizer.encode(line));
+      expect(a.tokenizer.encodePlain(line)).toEqual(b.tokenizer.encodePlain(line));
+      expect(a.tokenizer.decode(b.tokenizer.encode(line))).toBe(b.tokenizer.decode(b.tokenizer.encode(line)));
+      expect(ours.endTokens).toEqual([a.tokenizer.special.get('<|im_end|>')]);
+    },
+  );
+
+  it('may list divisors of the rotary frequencies', () => {
+    const { metadata, tensors } = tiny();
+    const factors = Float32Array.of(1, 1, 1.5, 8, 8, 8, 8, 8);
+    const listed = { type: 'F32', shape: [8], bytes: new Uint8Array(factors.buffer) } as const;
+    writeGguf(file, { metadata, tensors: { ...tensors, 'rope_freqs.weight': listed } });
+    expect(openModel(file).config.ropeFactors).toEqual([...factors]);
+    writeGguf(file, { metadata, tensors: { ...tensors, 'rope_freqs.weight': { ...listed, shape: [4, 2] } } });
+    expect(() => openModel(file)).toThrow('rope_freqs.weight is no short list of F32');
+    writeGguf(file, {
+      metadata,
+      tensors: { ...tensors, 'rope_freqs.weight': { ...listed, shape: [4], bytes: listed.bytes.subarray(0, 16) } },
+    });
+    expect(() => openModel(file)).toThrow('rope_scaling.short_factor is [1,1,1.5,8], expected 8 positive numbers');
   });
 
   it('keeps halves as they are, with their rows in order', () => {
@@ -134,7 +160,7 @@ describe('a GGUF file that cannot be used', () => {
     [
       'a family that is not known',
       () => change({ 'general.architecture': 'rwkv7' }),
-      /general\.architecture is "rwkv7", expected llama, qwen2/,
+      /general\.architecture is "rwkv7", expected llama, qwen2, qwen3, smollm3/,
     ],
     ['no family', () => change({}, ['general.architecture']), /general\.architecture is nothing/],
     [

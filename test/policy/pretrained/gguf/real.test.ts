@@ -6,10 +6,11 @@ import { promptsOf } from '../../../../experiments/parity/llm-feeds.ts';
 import { generateGreedily } from '../../../../experiments/parity/llm-greedy.ts';
 import { openEngine } from '../../../../src/compute/engine/open.ts';
 import { decodeGraph, forwardGraph, prefillGraph } from '../../../../src/compute/model/programs.ts';
-import { readJsonFile } from '../../../../src/core/bounded-file.ts';
 import { freeze } from '../../../../src/policy/pretrained/base.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { openText } from '../../../../src/text/templates/model-text.ts';
+
+import { readLines } from '../../../support/json-lines.ts';
 
 const models = process.env.LONGPLAY_MODELS ?? resolve(import.meta.dirname, '../../../../../shared/models');
 const file = join(models, 'SmolLM2-135M-Instruct.Q4_1.gguf');
@@ -27,13 +28,13 @@ interface Recorded {
 }
 
 /** Made by test/support/record-gguf-greedy.py. */
-const recorded = readJsonFile(
-  new URL('../../../fixtures/gguf/smollm2-135m.json', import.meta.url),
+const recorded = readLines(
+  new URL('../../../fixtures/gguf/smollm2-135m.jsonl', import.meta.url),
 ) as readonly Recorded[];
 
 /** Made by test/support/record-tokenizers.py. */
-const strings = readJsonFile(
-  new URL('../../../fixtures/tokenizers/smollm2.json', import.meta.url),
+const strings = readLines(
+  new URL('../../../fixtures/tokenizers/smollm2.jsonl', import.meta.url),
 ) as readonly (readonly [text: string, ids: readonly number[], decoded: string])[];
 
 describe.skipIf(!existsSync(file))('SmolLM2-135M-Instruct as a GGUF file', () => {
