@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkRunConfig } from '../config/load.ts';
 import { messageOf } from '../core/errors.ts';
+import { append } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 import type { Quantize } from '../policy/pretrained/quantize.ts';
@@ -81,7 +82,7 @@ async function play(folder: string, quantize: Quantize, world: string, masked: b
       mode: 'async',
       envModule: worldUrl(world),
       learn: false,
-      onEpisodes: (trajectories) => played.push(...trajectories),
+      onEpisodes: (trajectories) => append(played, trajectories),
     });
     try {
       const plan = evaluationPlan(run.env, config, TURNS, 'sampled');

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
 import { listTrainTasks } from '../learning/evaluation/tasks.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { findWorld } from './find-world.ts';
@@ -53,7 +54,7 @@ export async function startWarm({ config, dir, onNotice, interrupt }: WarmStart)
   await rollout({
     config: { env: config.env, policy: { kind: 'oracle' }, seed: config.seed },
     episodes: warmStart.episodes,
-    horizon: typeof rounds === 'number' ? rounds : Math.max(...rounds),
+    horizon: typeof rounds === 'number' ? rounds : largestOf(rounds),
     tasks: listTrainTasks(env, config.tasks),
     seed: config.seed,
     dir: played,

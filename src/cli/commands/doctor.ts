@@ -15,7 +15,7 @@ import { columns } from '../../learning/evaluation/table.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { locateModel } from '../../policy/pretrained/locate.ts';
 import { checkModel } from '../../run/check-model.ts';
-import { worldUrl } from '../../run/find-world.ts';
+import { worldIds, worldUrl } from '../../run/find-world.ts';
 import { playSample } from '../../run/play-sample.ts';
 import { runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
@@ -30,7 +30,7 @@ interface DoctorFlags {
   readonly json?: boolean;
   readonly model?: string;
   readonly quantize: 'none' | 'int8' | 'int4';
-  readonly env: string;
+  readonly env?: string;
   readonly server?: string;
   readonly api: 'vllm' | 'sglang';
   readonly servedModel?: string;
@@ -52,7 +52,7 @@ export function doctor(program: Command): void {
     .description('show what this machine has: cores, engines, GPU, and what each lacks')
     .option('--model <path>', 'try a pretrained model here: load, write, score again, one LoRA step, a few episodes')
     .addOption(new Option('--quantize <bits>', "of the model's base").choices(['none', 'int8', 'int4']).default('none'))
-    .option('--env <id>', 'with --model: world of which it plays a few episodes', 'textcraft')
+    .option('--env <id>', 'with --model: world of which it plays a few episodes; the first of longplay envs by default')
     .option('--server <url>', 'with --model: try a vLLM or SGLang over the same base too')
     .addOption(new Option('--api <api>', 'what the server speaks').choices(['vllm', 'sglang']).default('vllm'))
     .option('--served-model <name>', 'the base as the server calls it; the folder where absent')
@@ -111,7 +111,7 @@ function announce(what: string): void {
 /** Table of a model's checks, to send back. */
 async function modelTable(
   folder: string,
-  { quantize, env, server, api, servedModel, json }: DoctorFlags,
+  { quantize, env = worldIds()[0]!, server, api, servedModel, json }: DoctorFlags,
 ): Promise<void> {
   await fetchModel(folder, (notice) => err.line(notice));
   locateModel(folder); // a mistake in the path is no finding

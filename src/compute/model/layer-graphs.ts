@@ -15,7 +15,7 @@ import { input, type Tensor } from '../tensor/tensor.ts';
 import { episodeAttention, type KeysValues, layoutInputs, promptAttention, promptIds } from './attention.ts';
 import { checkModelConfig, type LoraConfig, type ModelConfig } from './config.ts';
 import { type ParameterSpec, parameterSpecs, parameterTensors } from './parameters.ts';
-import { type Decoding, decisionTerms, measuredTerms, objectiveLoss, type TrainOptions } from './programs.ts';
+import { type Decoding, decisionTerms, measureTerms, objectiveLoss, type TrainOptions } from './programs.ts';
 import { type Attend, block, embed, finalNorm, type Parameters, rotaryTables, tokenInputs } from './transformer.ts';
 
 const ROWS = plus('Np', 'N');
@@ -99,7 +99,7 @@ export function measuringGraphs(config: ModelConfig, decoding: Decoding): Measur
     embed: defineGraph({ x: embedOf(config, p) }),
     forward: defineGraph({ x: layerOf(one, p, input('layer.x', [ROWS, config.hiddenSize])) }),
     trunk: trunkOf(config),
-    head: defineGraph(measuredTerms(headOf(config, p, decoding).terms)),
+    head: defineGraph(measureTerms(headOf(config, p, decoding).terms)),
   };
 }
 

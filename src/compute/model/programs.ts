@@ -187,7 +187,7 @@ export function flatAdamWGraph(options: AdamWConfig, decay: boolean): Graph {
 
 /** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
 export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
-  return defineGraph(measuredTerms(episodeTerms(config, parameterTensors(config), decoding)));
+  return defineGraph(measureTerms(episodeTerms(config, parameterTensors(config), decoding)));
 }
 
 function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOptions, 'adamW'>): LossOutputs {
@@ -232,7 +232,7 @@ export function decisionTerms(
 }
 
 /** Outputs of a program that measures decisions. */
-export function measuredTerms({ terms: { logprob, entropy, value } }: EpisodeTerms): Record<string, Tensor> {
+export function measureTerms({ terms: { logprob, entropy, value } }: EpisodeTerms): Record<string, Tensor> {
   return { logprob, entropy, ...(value ? { value } : {}) };
 }
 
