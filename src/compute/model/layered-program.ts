@@ -83,7 +83,9 @@ class LayeredProgram implements Program {
       backward: await compileOr(training?.backward),
       embedBackward: await compileOr(training?.embedBackward),
     };
-    return new LayeredProgram(config, parts, new BaseTensors(config));
+    const base = new BaseTensors(config);
+    base.load();
+    return new LayeredProgram(config, parts, base);
   }
 
   async run(feeds: Feeds): Promise<Outputs> {
