@@ -10,11 +10,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker } from 'node:worker_threads';
+import type { Engine, Program } from '../../src/compute/engine/engine.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
+import { compileAdamW, compileGradients } from '../../src/compute/model/compile.ts';
 import { ALL_PROJECTIONS, type ModelConfig } from '../../src/compute/model/config.ts';
 import { defaultAdamW } from '../../src/compute/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
-import { decodeGraph, prefillGraph, trainGraph } from '../../src/compute/model/programs.ts';
+import { decodeGraph, prefillGraph } from '../../src/compute/model/programs.ts';
 import { openModel } from '../../src/policy/pretrained/folder.ts';
 import { freezeAs, type Quantize } from '../../src/policy/pretrained/quantize.ts';
 import { readWeight } from '../../src/policy/pretrained/shards.ts';
@@ -59,30 +61,28 @@ async function measure(
     base === 'inputs' ? feedTensors(model.config, (name) => readWeight(model.shards.weights.get(name)!)) : {};
   let tokens: number;
   let feeds: Feeds;
-  let graph: ReturnType<typeof prefillGraph>;
+  let program: Pick<Program, 'run'>;
   if (kind === 'load') {
     tokens = 17;
-    graph = decodeGraph(config);
+    program = await engine.compile(decodeGraph(config));
     feeds = decodeBatch(config, 1, 8, 8);
   } else if (kind === 'prefill') {
     tokens = Number(size);
-    graph = prefillGraph(config);
+    program = await engine.compile(prefillGraph(config));
     feeds = promptBatch(config, 1, tokens);
   } else if (kind === 'decode') {
     tokens = Number(size);
-    graph = decodeGraph(config);
+    program = await engine.compile(decodeGraph(config));
     feeds = decodeBatch(config, tokens, 64, 64);
   } else {
     const [batch, length] = size.split('x').map(Number) as [number, number];
     tokens = batch * length;
     const adapted = { ...config, adapter: LORA };
     const lean = how === 'lean' && base !== 'inputs';
-    const decoding = lean ? { chunks: Math.ceil(tokens / 256), recompute: true, masked: false } : { masked: false };
-    graph = trainGraph(adapted, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW, ...decoding });
+    program = await trainingStep(engine, adapted, lean ? { chunks: Math.ceil(tokens / 256), recompute: true } : {});
     const drawn = drawParameters(parameterSpecs(adapted), 1);
     feeds = { ...trainBatch(config, batch, length), ...feedTensors(adapted, (name) => drawn[name]!, ['', 'm/', 'v/']) };
   }
-  const program = await engine.compile(graph);
   held.push(program);
   const times: [number, number][] = [];
   const step = async () => {
@@ -103,6 +103,23 @@ async function measure(
   while (performance.now() - began < seconds * 1000 || times.length < 2) await step();
   const grownMb = (process.memoryUsage.rss() - second) / 1e6;
   return { tokens, times, peak: process.resourceUsage().maxRSS / 1e6, grownMb, firstMs, firstCpuMs };
+}
+
+/** Step as the learner makes it: gradients, and AdamW over them. */
+async function trainingStep(
+  engine: Engine,
+  config: ModelConfig,
+  decoding: { readonly chunks?: number; readonly recompute?: boolean },
+): Promise<Pick<Program, 'run'>> {
+  const options = { decoder: 'tokens', objective: 'likelihood', masked: false, ...decoding } as const;
+  const gradients = await compileGradients(engine, config, options);
+  const optimizer = await compileAdamW(engine, config, defaultAdamW);
+  return {
+    async run(feeds) {
+      const slopes = await gradients.run(feeds);
+      return { ...slopes, ...(await optimizer.run({ ...feeds, ...slopes })) };
+    },
+  };
 }
 
 /** Memory of this process while `threads` of it decode, each in a session of its own. */

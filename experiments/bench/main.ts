@@ -37,6 +37,7 @@ const benches: Readonly<Record<string, Entry>> = {
   },
   rollout: { load: () => import('./rollout.ts') },
   servers: { load: () => import('./servers.ts') },
+  sessions: { load: () => import('./sessions.ts') },
   tensor: {
     flags: ['python', 'seconds', 'threads', 'rounds', 'engine', 'device', 'qwen'],
     load: async () => ({ print: (await import('./tensor.ts')).tensorBench }),

@@ -129,7 +129,9 @@ class LayeredProgram implements Program {
       embedBackward: await compileOr('embedBackward' in graphs ? graphs.embedBackward : undefined),
       layers,
     };
-    return new LayeredProgram(config, parts, new BaseTensors(config));
+    const base = new BaseTensors(config);
+    base.load();
+    return new LayeredProgram(config, parts, base);
   }
 
   async run(feeds: Feeds): Promise<Outputs> {

@@ -122,19 +122,44 @@ describe('a learner with replicas', () => {
   });
   afterAll(() => engine.dispose());
 
-  it('learns the same to the bit as one without', async () => {
-    const learnt = async (replicas: number) => {
-      const trainer = await Trainer.create(engine, { ...options, replicas }, { params: initialParams(model, 1) });
-      for (let update = 0; update < 3; update++) {
-        const { broken, optimizerSteps } = await trainer.update(groups, 0);
-        expect([broken, optimizerSteps]).toEqual([undefined, 4]);
-      }
+  // Nine layers are trained layer by layer, in every thread.
+  it.each([1, 9])(
+    'learns the same to the bit as one without, %i layers',
+    async (layers) => {
+      const model = { ...options.model, layers };
+      const learnt = async (replicas: number, maxTokens = options.maxTokens) => {
+        const own = { ...options, model, replicas, maxTokens };
+        const trainer = await Trainer.create(engine, own, { params: initialParams(model, 1) });
+        for (let update = 0; update < 3; update++) {
+          const { broken, optimizerSteps } = await trainer.update(groups, 0);
+          expect([broken, optimizerSteps]).toEqual([undefined, 4]);
+        }
+        await trainer.dispose();
+        return trainer.params.values;
+      };
+      const alone = await learnt(1);
+      expect(alone).not.toEqual(initialParams(model, 1).values);
+      for (const replicas of [2, 3]) expect(await learnt(replicas)).toEqual(alone);
+    },
+    60_000,
+  );
+
+  it('takes a minibatch in one pass where no bound is set, layer by layer too', async () => {
+    const deep = { ...options, model: { ...model, layers: 9 } };
+    const stats: Readonly<Record<string, number>>[] = [];
+    for (const maxTokens of [undefined, 1e6]) {
+      const params = initialParams(deep.model, 1);
+      const trainer = await Trainer.create(engine, { ...deep, epochs: 1, minibatches: 1, maxTokens }, { params });
+      const result = await trainer.update(groups, 0);
+      expect([result.broken, result.optimizerSteps]).toEqual([undefined, 1]);
+      expect(trainer.params.values).not.toEqual(params.values);
+      stats.push(result.stats);
       await trainer.dispose();
-      return trainer.params.values;
-    };
-    const alone = await learnt(1);
-    expect(alone).not.toEqual(initialParams(model, 1).values);
-    for (const replicas of [2, 3]) expect(await learnt(replicas)).toEqual(alone);
+    }
+    const [inOne, bounded] = stats as [(typeof stats)[0], (typeof stats)[0]];
+    expect(Object.keys(inOne)).toContain('gradNorm');
+    // Weights whose gradient is all but 0 differ more: Adam makes steps of one size of any gradient.
+    for (const [name, value] of Object.entries(bounded)) expect(inOne[name], name).toBeCloseTo(value, 5);
   }, 60_000);
 
   it('reports what a replica could not compute, and the replica ends after its runs', async () => {
