@@ -1,5 +1,6 @@
 /** Init of the inference actor, picked from the options of a run. */
 import { join, resolve } from 'node:path';
+import { nameBaseModel } from '../../src/config/paths.ts';
 import { readApiKey } from '../../src/http/api-key.ts';
 import { MAX_WAIT_MS } from '../../src/policy/batching.ts';
 import { SERVER_RETRIES, type ServedAdapter } from '../../src/policy/served-adapters.ts';
@@ -37,7 +38,7 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
     kind: 'server',
     config: { ...model, adapter: model.adapter! },
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
-    baseModel: resolve(path!),
+    baseModel: nameBaseModel(path!),
     maxLag: config.learner.maxLag,
     params,
   };

@@ -18,6 +18,11 @@ export function absoluteModel(model: string, folder: string): string {
   return isHubName(model) ? model : absolutePath(model, folder);
 }
 
+/** Names a base model for other programs: a repository on the hub by its own name, anything else by its absolute path. */
+export function nameBaseModel(model: string): string {
+  return parseHubName(model)?.repo ?? resolve(model);
+}
+
 /**
  * Makes the paths of a policy's models absolute. A server keeps the name that was typed: by it, it knows its model.
  * @param folder that relative paths start from

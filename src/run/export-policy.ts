@@ -3,12 +3,11 @@
  * folder.
  */
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { LoraConfig } from '../compute/model/config.ts';
+import { nameBaseModel } from '../config/paths.ts';
 import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { parseHubName } from '../core/hub-name.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { runStateOf } from '../learning/learner/run-state.ts';
 import { writeAdapter } from '../policy/pretrained/adapter.ts';
@@ -52,7 +51,7 @@ export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf
       throw new UserError('BAD_ARGUMENT', `${dir}: every weight was trained, there is no adapter; use --to hf`);
     writeTrained(base, params.values, out);
   } else if (to === 'adapter') {
-    writeAdapter(out, { ...base.config, adapter: lora }, params.values, parseHubName(path)?.repo ?? resolve(path));
+    writeAdapter(out, { ...base.config, adapter: lora }, params.values, nameBaseModel(path));
   } else writeMerged(base, lora, params.values, out);
   return { update: params.version, folder: out, notes };
 }

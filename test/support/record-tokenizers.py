@@ -89,6 +89,10 @@ FIXED = ["x'ſ'do", "'ſabc", "don't'ſabc he'ſo", "'ll'ſ'S'RE'll'Sn't", "12½
          "\ufeff\ufeff\n\n", "<\x1d< the\x1cre", "a-b_c d/e\u2003f", " $a ", ""]
 
 
+# Runs of bytes, whole letters and halves of them.
+RUNS = [list(text.encode()) for text in ("\ufeff", "\ufeffa", "漢字", "😀")] + [[0xE6, 0xBC], [0xFF, 0x41], [0xF0, 0x9F, 0x98]]
+
+
 def strings(seed):
     yield from FIXED
     chance = random.Random(seed)
@@ -132,6 +136,7 @@ with tempfile.TemporaryDirectory() as folder:
     with open(source, "w", encoding="utf-8") as file:
         file.write(TEXT)
     found = []
+    rust = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     for prefix in (True, False):
         path = os.path.join(folder, "model")
         sentencepiece.SentencePieceTrainer.train(
@@ -153,7 +158,8 @@ with tempfile.TemporaryDirectory() as folder:
         }
         # Special tokens in a text are no matter of SentencePiece's.
         texts = [text for text in strings(99) if "<s>" not in text]
-        found.append({"entries": entries, "strings": [[text, pieces.encode(text)] for text in texts]})
+        found.append({"entries": entries, "strings": [[text, pieces.encode(text)] for text in texts],
+                      "bytes": [[[3 + byte for byte in run], rust.decode([f"<0x{byte:02X}>" for byte in run])] for run in RUNS]})
     write("sentence-pieces.jsonl", found)
 
 if len(sys.argv) > 3:

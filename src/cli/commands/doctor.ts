@@ -11,6 +11,7 @@ import { err, out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
+import { parseHubName } from '../../core/hub-name.ts';
 import { columns } from '../../learning/evaluation/table.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { locateModel } from '../../policy/pretrained/locate.ts';
@@ -117,7 +118,9 @@ async function modelTable(
   locateModel(folder); // a mistake in the path is no finding
   const engine = { name: 'auto' } as const;
   const options =
-    server === undefined ? undefined : { api, url: server, model: servedModel ?? folder, attemptMs: 120_000 };
+    server === undefined
+      ? undefined
+      : { api, url: server, model: servedModel ?? parseHubName(folder)?.repo ?? folder, attemptMs: 120_000 };
   worldUrl(env); // a misspelt world is a mistake, and no finding
   announce(`trying ${folder}: load, write, score again, one LoRA step`);
   const sound = await checkModel(folder, quantize, engine, options);

@@ -56,7 +56,7 @@ export const FAMILIES: readonly ModelFamily[] = [
   },
   {
     modelType: 'mistral',
-    models: 'Mistral 7B from 0.2 on, Mistral NeMo',
+    models: 'Mistral 7B, Mistral NeMo',
     gguf: 'llama',
     qkvBias: false,
     interleaves: true,

@@ -166,3 +166,24 @@ function rewriteStrip({ strip_left: left, strip_right: right }: Json): Json {
   const normalizers = ends.map((regex) => ({ type: 'Replace', pattern: { Regex: regex }, content: '' }));
   return { type: 'Sequence', normalizers };
 }
+
+/** Text of a run of bytes as Rust makes it: a byte-order mark stays, and a run that is no UTF-8 is U+FFFD for each byte. */
+const byteRuns = {
+  decode(bytes: Uint8Array): string {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return '\ufffd'.repeat(bytes.length);
+    }
+  },
+};
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Makes the `ByteFallback` of a tokenizer's decoder, wherever it stands in it, read bytes as Rust does. */
+export function correctByteFallback(decoder: unknown, level = 0): void {
+  // The library's parts are functions with properties.
+  if ((typeof decoder !== 'function' && !isRecord(decoder)) || level > MAX_LEVELS) return;
+  const { config, decoders } = decoder as { readonly config?: unknown; readonly decoders?: unknown };
+  if (isRecord(config) && config.type === 'ByteFallback') Object.assign(decoder, { text_decoder: byteRuns });
+  if (Array.isArray(decoders)) for (const one of decoders) correctByteFallback(one, level + 1);
+}

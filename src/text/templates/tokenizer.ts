@@ -4,7 +4,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { callWithin } from './deadline.ts';
 import type { Json } from './model-text.ts';
-import { rewriteParts } from './pre-tokenizers.ts';
+import { correctByteFallback, rewriteParts } from './pre-tokenizers.ts';
 
 /** Milliseconds that the patterns of a tokenizer may take over one text. */
 const PATTERN_MS = 700;
@@ -63,6 +63,7 @@ export class BpeTokenizer {
       this.#isGuarded = !patterns.every((pattern) => LINEAR.has(pattern));
       const rewritten = rewriteParts(json);
       this.#trusted = new Tokenizer(rewritten, config);
+      correctByteFallback(this.#trusted.decoder);
       const added = (json.added_tokens ?? []) as readonly AddedToken[];
       this.special = new Map(added.filter(({ special }) => special).map(({ content, id }) => [content, id]));
       this.fingerprint = createHash('sha256').update(JSON.stringify(json)).digest('hex');

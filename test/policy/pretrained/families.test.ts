@@ -1,15 +1,27 @@
 /** Tiny models of each family: what transformers computes of the same weights, recorded by test/support/record-families.py. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { promptsOf } from '../../../experiments/parity/llm-feeds.ts';
 import { generateGreedily } from '../../../experiments/parity/llm-greedy.ts';
+import { writeTinyChatModel } from '../../../experiments/tiny-chat-model.ts';
 import type { Engine } from '../../../src/compute/engine/engine.ts';
 import { openEngine } from '../../../src/compute/engine/open.ts';
 import { decodeGraph, forwardGraph, prefillGraph } from '../../../src/compute/model/programs.ts';
 import { freeze } from '../../../src/policy/pretrained/base.ts';
 import { FAMILIES } from '../../../src/policy/pretrained/families.ts';
 import { openModel } from '../../../src/policy/pretrained/folder.ts';
+import { checkModel } from '../../../src/run/check-model.ts';
 import { readLines } from '../../support/json-lines.ts';
+
+const LLAMA3 = {
+  rope_type: 'llama3',
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 64,
+};
 
 const fixtures = new URL('../../fixtures/families/', import.meta.url);
 const names = readdirSync(fixtures);
@@ -34,6 +46,30 @@ describe('a family of language models', () => {
       (name) => JSON.parse(readFileSync(new URL(`${name}/config.json`, fixtures), 'utf8')).model_type,
     );
     expect([...new Set([...types, 'qwen2'])].sort()).toEqual(FAMILIES.map(({ modelType }) => modelType).sort());
+  });
+
+  it('of every kind is on the page', () => {
+    const page = readFileSync(new URL('../../../src/policy/README.md', import.meta.url), 'utf8');
+    for (const { modelType, models, gguf, limits } of FAMILIES) {
+      const forms = gguf === undefined ? 'folder' : 'folder, GGUF';
+      expect(page).toContain(`| \`${modelType}\` | ${models} | ${forms} |${limits === '' ? '' : ` ${limits}`} |`);
+    }
+  });
+
+  it.each([
+    { model_type: 'qwen3', head_dim: 32 },
+    { model_type: 'smollm3', num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 0] },
+    { model_type: 'llama', rope_scaling: { ...LLAMA3 } },
+  ])('$model_type generates what its learner scores, and takes a LoRA step', async (config) => {
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-family-'));
+    try {
+      writeTinyChatModel(folder, { config });
+      const checks = await checkModel(folder, 'none', { name: 'onnxruntime-node', threads: 1 });
+      expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+      expect(checks.length).toBe(4);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it.each(names)('%s has the logits of transformers to 1e-4, and its 64 greedy tokens', async (name) => {

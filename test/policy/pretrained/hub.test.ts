@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeTinyChatModel } from '../../../experiments/tiny-chat-model.ts';
-import { absoluteModel } from '../../../src/config/paths.ts';
+import { absoluteModel, nameBaseModel } from '../../../src/config/paths.ts';
 import { parseHubName } from '../../../src/core/hub-name.ts';
 import { openModel } from '../../../src/policy/pretrained/folder.ts';
 import { fetchModel } from '../../../src/policy/pretrained/hub.ts';
@@ -185,6 +185,8 @@ describe('a name on the hub', () => {
   it('is no path', () => {
     expect(absoluteModel('hf:a/b', '/here')).toBe('hf:a/b');
     expect(absoluteModel('a/b', '/here')).toBe('/here/a/b');
+    expect(nameBaseModel('hf:a/b@v1')).toBe('a/b');
+    expect(nameBaseModel('/models/a')).toBe('/models/a');
   });
 
   it('is fetched into the layout of Python’s cache, what a model needs and no more', async () => {

@@ -71,13 +71,20 @@ describe('a byte-level tokenizer', () => {
 const pieces = recording('sentence-pieces.jsonl') as readonly {
   readonly entries: Readonly<Record<string, string | number | boolean | readonly (string | number)[]>>;
   readonly strings: readonly (readonly [text: string, ids: readonly number[]])[];
+  /** Ids of bytes, and their text by the library in Rust. */
+  readonly bytes: readonly (readonly [ids: readonly number[], decoded: string])[];
 }[];
 
 describe('a tokenizer of SentencePiece in a GGUF file', () => {
-  it.each(pieces)('gives the ids of SentencePiece', ({ entries, strings }) => {
-    const { tokenizer: json, config } = readTokenizer({ file: 'here', metadata: new Map(Object.entries(entries)) });
-    const tokenizer = new BpeTokenizer(json, config, 'here');
-    expect(strings.length).toBeGreaterThan(100);
-    for (const [text, ids] of strings) expect(tokenizer.encode(text), JSON.stringify(text)).toEqual(ids);
-  });
+  it.each(pieces)(
+    'gives the ids of SentencePiece, and the text of bytes as Rust does',
+    ({ entries, strings, bytes }) => {
+      const { tokenizer: json, config } = readTokenizer({ file: 'here', metadata: new Map(Object.entries(entries)) });
+      const tokenizer = new BpeTokenizer(json, config, 'here');
+      expect(strings.length).toBeGreaterThan(100);
+      for (const [text, ids] of strings) expect(tokenizer.encode(text), JSON.stringify(text)).toEqual(ids);
+      expect(bytes.length).toBeGreaterThan(5);
+      for (const [ids, decoded] of bytes) expect(tokenizer.decode(ids), JSON.stringify(ids)).toBe(decoded);
+    },
+  );
 });

@@ -1,7 +1,8 @@
 /** The real file of `../shared/models`, where it is at hand: what transformers computes from the same weights. */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { promptsOf } from '../../../../experiments/parity/llm-feeds.ts';
 import { generateGreedily } from '../../../../experiments/parity/llm-greedy.ts';
 import { openEngine } from '../../../../src/compute/engine/open.ts';
@@ -38,6 +39,16 @@ const strings = readLines(
 ) as readonly (readonly [text: string, ids: readonly number[], decoded: string])[];
 
 describe.skipIf(!existsSync(file))('SmolLM2-135M-Instruct as a GGUF file', () => {
+  let cache: string;
+  beforeAll(() => {
+    cache = mkdtempSync(join(tmpdir(), 'longplay-real-'));
+    vi.stubEnv('LONGPLAY_CACHE', cache);
+  });
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    rmSync(cache, { recursive: true, force: true });
+  });
+
   it('renders and encodes a conversation as transformers does', () => {
     const { tokenizer, template } = openText(openModel(file).folder);
     for (const { prompt, text, ids, greedy } of recorded) {
