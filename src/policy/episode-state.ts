@@ -13,6 +13,8 @@ export interface RunningBatch {
   live: number;
   /** Members that wait for an action. */
   readonly waiting: Set<MemberState>;
+  /** True while a call over the cache is under way. */
+  calling: boolean;
 }
 
 /** Slot of the cache: a prompt, the candidates that point at it, and the members that follow it. */
@@ -21,8 +23,6 @@ export interface GroupState {
   readonly batch: RunningBatch;
   readonly slot: number;
   prompt: Prompt;
-  /** [P, d] pointer keys of the prompt, once it is read. */
-  promptKeys: Float32Array | undefined;
   /** True when the prompt or the weights changed since the prompt was last read. */
   dirty: boolean;
   /** Candidates in the order of their rows; the first `vectors` of them are in the cache. */
