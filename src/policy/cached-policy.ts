@@ -194,8 +194,10 @@ export class CachedPolicy implements Policy {
       // A view may restate a listed action by what was read since (`get 2 oak log held 1`): then it is another candidate,
       // with a row of its own. Rows of former restatements stay until the group ends or its text is rendered anew.
       const { group, candidates } = member;
-      for (const action of actions) {
-        const text = transcript.table[action]!;
+      const { table } = transcript;
+      for (let i = 0; i < actions.length; i++) {
+        const action = actions[i]!;
+        const text = table[action]!;
         const read = transcript.candidate(text);
         if (candidates[action]?.read !== read) candidates[action] = { read, row: candidateRow(group, text, read) };
       }

@@ -100,6 +100,8 @@ export class LocalCalls implements CallRunner {
   readonly #config: ModelConfig;
   readonly #now: () => number;
   #weights: Feeds = {};
+  /** Weights and, beside them, the feeds of the last call: every call replaces all that its programs read. */
+  #feeds: Record<string, HostTensor> = {};
 
   /** @param now milliseconds */
   constructor(programs: CallPrograms, config: ModelConfig, now: () => number) {
@@ -115,6 +117,7 @@ export class LocalCalls implements CallRunner {
 
   load(weights: Feeds): void {
     this.#weights = weights;
+    this.#feeds = { ...weights };
   }
 
   async run(cache: KvCache, call: EngineCall): Promise<CallOutputs> {
@@ -123,17 +126,19 @@ export class LocalCalls implements CallRunner {
     const config = this.#config;
     const { hiddenSize: d } = config;
     const pool = cache.candidates;
+    const feeds = this.#feeds;
     const start = this.#now();
-    if (prompts) writePrompts(config, cache, prompts, await prefill!.run({ ...this.#weights, ...prompts.feeds }));
+    if (prompts) writePrompts(config, cache, prompts, await prefill!.run(Object.assign(feeds, prompts.feeds)));
     if (actions) {
-      const out = await vectors!.run({ ...this.#weights, ...actions.feeds });
+      const out = await vectors!.run(Object.assign(feeds, actions.feeds));
       copyRows(d, floats(out.bags), undefined, pool.bags, actions.rows);
     }
     // After the prompts: mentions are keys of theirs.
     if (mentions) copyRows(d, cache.promptKeys, mentions.from, pool.mentionKeys, mentions.to);
     const read = this.#now();
-    const pools = { ...poolFeeds(config, cache, slots), ...(vectors ? candidatePoolFeeds(config, pool, slots) : {}) };
-    const out = await decide.run({ ...this.#weights, ...decisions, ...pools });
+    Object.assign(feeds, decisions, poolFeeds(config, cache, slots));
+    if (vectors) Object.assign(feeds, candidatePoolFeeds(config, pool, slots));
+    const out = await decide.run(feeds);
     writePasts(config, cache, places, out);
     const outputs: Record<string, HostTensor> = {};
     for (const name of ['scores', 'logits', 'values']) if (out[name]) outputs[name] = out[name];
