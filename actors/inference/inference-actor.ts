@@ -185,9 +185,8 @@ class Service {
       this.#lastEnd = end;
       totals.busyMs += end - this.#busySince;
     }
-    if (policy.waiting === 0) this.#oldest = undefined;
-    else if (!policy.overlaps) this.#oldest = end;
-    else this.#oldest ??= end;
+    // Those that came meanwhile begin to wait now: the answers to this call's turns may still join them.
+    this.#oldest = policy.waiting > 0 ? end : undefined;
     totals.calls++;
     totals.turns += turns.length;
     if (turns.length > 0) {
