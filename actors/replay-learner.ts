@@ -3,6 +3,7 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
 import { listTrainTasks } from '../src/learning/evaluation/tasks.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
+import { fetchModel } from '../src/policy/pretrained/hub.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/module-url.ts';
@@ -51,6 +52,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
   const module = await loadWorld(localUrl(envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
   const world = { view: module.view, prompt: worldPrompt(module, config.env.options, env.description) };
+  await fetchModel(config.policy.path);
   const policy = setUpPolicy<SchedulerState, HorizonState>(config, world, dir, checkpoint);
   if (!policy?.saved?.rollout)
     throw new UserError('BAD_CHECKPOINT', `${checkpoint.path}: it is not of a run that learns`);

@@ -8,6 +8,7 @@ import { type Announcement, checkIdentity, clusterIdentity } from '../src/cluste
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError } from '../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../src/learning/learner/weights-file.ts';
+import { fetchModel } from '../src/policy/pretrained/hub.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
@@ -65,6 +66,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const env = describeEnv(module, config.env.id, config.env.options);
   await checkEnvServer(config);
   // Behind a generation server nothing is computed here: the tokenizer and the configuration are enough.
+  if (isServed(config)) await fetchModel(config.policy.path, onNotice);
   const reader = isServed(config)
     ? setUpReader(config, worldPrompt(module, config.env.options, env.description))
     : undefined;

@@ -8,6 +8,7 @@ import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { type ImitationOptions, imitation } from './imitation.ts';
 import { type LlmTinyFlags, llmTiny } from './llm-tiny.ts';
+import { type LmOptions, lm } from './lm.ts';
 import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
 import type { StudyOptions } from './trial.ts';
@@ -56,6 +57,14 @@ export function experimentProgram(): Command {
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
     .option('--adapter', 'train an adapter instead of all weights')
     .action((flags: LlmTinyFlags) => runCommand(() => llmTiny(flags)));
+  program
+    .command('lm')
+    .description('a real language model in TextCraft: a few demonstrations, then reinforcement')
+    .requiredOption('--model <path>', 'GGUF file of the model')
+    .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
+    .option('--all-demonstrations', 'imitate the planner on all training tasks too, without reinforcement')
+    .option('--set <key=value>', 'a key of experiments/lm.yaml; may be given again', collectFlag, [])
+    .action((flags: LmOptions) => runCommand(() => lm(flags)));
   program
     .command('imitation')
     .description('TextCraft’s small model imitates the planner: what it learns to read, whatever the signal')

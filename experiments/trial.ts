@@ -174,7 +174,7 @@ function startTrial(config: RunConfig, dir: string, learn: boolean, checkpoint?:
 }
 
 /** Plays the evaluated tasks at each horizon, in a world of further options. */
-async function playTrial(
+export async function playTrial(
   trained: RunConfig,
   evaluated: EnvOptions,
   kinds: readonly ('sampled' | 'greedy')[],

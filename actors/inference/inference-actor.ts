@@ -16,9 +16,10 @@ import { hasEngine, type OpenedPolicy, openPolicy, withNewest } from '../../src/
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
+import { divideUnanswered } from '../../src/policy/unanswered.ts';
 import type { ActorRef, Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
-import type { EnvObserved } from '../rollout/protocol.ts';
+import type { EnvObserved, Truncated } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, ServedEvent } from './protocol.ts';
 
 /** Internal tick, and the end of a call that was not awaited; no other actor can send them. */
@@ -80,7 +81,7 @@ class Service {
   readonly #policy: Policy;
   readonly #maxWaitMs: number;
   readonly #servedPath: string | undefined;
-  readonly #rollouts: ActorRef<ActedEvent | EnvObserved>;
+  readonly #rollouts: ActorRef<ActedEvent | EnvObserved | Truncated>;
   readonly #totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
   /** Last turn of each episode. */
   readonly #seen = new Map<number, number>();
@@ -101,20 +102,15 @@ class Service {
     this.#policy = opened.policy;
     this.#maxWaitMs = maxWaitMs;
     this.#servedPath = servedPath;
-    this.#rollouts = ctx.resolve<ActedEvent | EnvObserved>(replyPath);
+    this.#rollouts = ctx.resolve<ActedEvent | EnvObserved | Truncated>(replyPath);
   }
 
   act(requests: readonly ActRequest[]): void {
     const { fresh, forget } = unseen(this.#seen, requests);
     this.#policy.release(forget);
-    const refused = this.#policy.submit(fresh);
-    if (refused.length > 0) {
-      const events = refused.map(({ episode, message }) => {
-        const failure = { cause: 'policy', where: this.#ctx.path, message } as const;
-        return { type: 'failed', episode, failure } as const;
-      });
-      void this.#rollouts.tell({ type: 'observed', events });
-    }
+    const { truncated, failed } = divideUnanswered(this.#policy.submit(fresh), this.#ctx.path);
+    if (truncated.length > 0) void this.#rollouts.tell({ type: 'truncated', episodes: truncated });
+    if (failed.length > 0) void this.#rollouts.tell({ type: 'observed', events: failed });
     this.#oldest ??= this.#ctx.clock.now();
     this.#schedule();
   }

@@ -15,13 +15,18 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
       ? isServed(options.config)
         ? serverInference(options, policy)
         : localInference(options, policy)
-      : { kind: 'random' },
+      : kindWithoutWeights(options),
     maxBatch,
     maxWaitMs: MAX_WAIT_MS,
     replyPath: PATHS.rollout,
     learnerPath: options.learn ? PATHS.learner : undefined,
     servedPath: options.cluster && isServed(options.config) ? CLUSTER_PATHS.weights : undefined,
   };
+}
+
+function kindWithoutWeights({ config: { policy, env }, envModule }: RunOptions): InferenceInit['policy'] {
+  if (policy.kind !== 'oracle') return { kind: 'random' };
+  return { kind: 'oracle', envModule: workerUrl(envModule).href, envOptions: env.options };
 }
 
 function serverInference(options: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {

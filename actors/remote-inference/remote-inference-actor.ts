@@ -13,13 +13,14 @@ import type { Prompting } from '../../src/policy/remote/prompting.ts';
 import { RemotePolicy } from '../../src/policy/remote/remote-policy.ts';
 import { TokenPrompting } from '../../src/policy/remote/token-prompting.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
+import { divideUnanswered } from '../../src/policy/unanswered.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { localUrl } from '../../src/runtime/module-url.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { Noticed } from '../recorder/protocol.ts';
-import type { EnvObserved, Overflowed } from '../rollout/protocol.ts';
+import type { EnvObserved, Truncated } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
 /** Internal: an answer came, or none will. */
@@ -31,7 +32,7 @@ export default function remoteInferenceActor(init: RemoteInferenceInit): Behavio
 
 function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Prompting): Behavior<Internal> {
   const { openai, limits, server, model } = init;
-  const rollouts = ctx.resolve<ActedEvent | EnvObserved | Overflowed>(init.replyPath);
+  const rollouts = ctx.resolve<ActedEvent | EnvObserved | Truncated>(init.replyPath);
   const recorder = ctx.resolve<Noticed>(init.noticePath);
   const policy = new RemotePolicy({
     openai,
@@ -70,15 +71,9 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
         }
         const { acted, unanswered } = policy.take();
         if (acted.length > 0) void rollouts.tell({ type: 'acted', turns: packActed(acted), tokens: policy.tokens });
-        const overflowed = unanswered.filter(({ overflow }) => overflow).map(({ episode }) => episode);
-        if (overflowed.length > 0) void rollouts.tell({ type: 'overflowed', episodes: overflowed });
-        const events = unanswered
-          .filter(({ overflow }) => !overflow)
-          .map(({ episode, message }) => {
-            const failure = { cause: 'policy', where: ctx.path, message } as const;
-            return { type: 'failed', episode, failure } as const;
-          });
-        if (events.length > 0) void rollouts.tell({ type: 'observed', events });
+        const { truncated, failed } = divideUnanswered(unanswered, ctx.path);
+        if (truncated.length > 0) void rollouts.tell({ type: 'truncated', episodes: truncated });
+        if (failed.length > 0) void rollouts.tell({ type: 'observed', events: failed });
       },
     },
     stopped: () => policy.dispose(),

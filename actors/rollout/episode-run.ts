@@ -227,7 +227,8 @@ export function requestFor(run: EpisodeRun, incarnation: number): ActRequest {
     ...(decision ? { decision } : {}),
     ...(partial ? { partial } : {}),
   }));
-  return { ...request, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
+  const { task } = run.group;
+  return { ...request, task, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
 }
 
 function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRequest {

@@ -13,16 +13,7 @@ import type { RetryLimits } from './retry.ts';
 
 export type { GroupTicket, Purpose } from '../../src/core/ticket.ts';
 
-export type RolloutCommand =
-  | Play
-  | Abandon
-  | Restore
-  | Pause
-  | Resume
-  | Capture
-  | ActedEvent
-  | EnvObserved
-  | Overflowed;
+export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture | ActedEvent | EnvObserved | Truncated;
 
 /** Starts groups. Each is reported once, in a later `played`. */
 export interface Play {
@@ -102,9 +93,9 @@ export interface EnvObserved {
   readonly events: readonly EnvEvent[];
 }
 
-/** Episodes whose conversation no longer fits the context of the model that plays: they end here, truncated. */
-export interface Overflowed {
-  readonly type: 'overflowed';
+/** Episodes that the policy ends, truncated: they no longer fit the model's context, or the oracle gives up. */
+export interface Truncated {
+  readonly type: 'truncated';
   readonly episodes: readonly number[];
 }
 

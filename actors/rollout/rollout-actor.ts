@@ -68,7 +68,7 @@ export default function rolloutActor(init: RolloutInit): BehaviorFactory<Interna
         capture: (capture) => rollouts.capture(capture),
         acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
-        overflowed: ({ episodes }) => rollouts.overflowed(episodes),
+        truncated: ({ episodes }) => rollouts.truncated(episodes),
         policyEnded: () => rollouts.policyEnded(),
         report: () => rollouts.report(),
       },
@@ -213,8 +213,8 @@ class Rollouts {
     return this.#flush();
   }
 
-  /** Ends episodes whose conversation is too long for the model. One that did not even begin has failed. */
-  overflowed(episodes: readonly number[]) {
+  /** Ends episodes that the policy goes no further in. One that did not even begin has failed. */
+  truncated(episodes: readonly number[]) {
     this.#chargeTime();
     const ended: number[] = [];
     for (const episode of episodes) {

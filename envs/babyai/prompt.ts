@@ -3,6 +3,8 @@ import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export const prompt: WorldPrompt = {
   role: 'You walk through rooms of a grid world and fulfil the instruction given as your goal. Each message says what is in sight and where, and which actions are available.',
+  short:
+    'Fulfil the goal in a grid world.\nActions: turn left, turn right, move forward, go to <object>, pickup <object>, drop, toggle, go through <door>, toggle and go through <door>, check available actions\nObjects are named as in the last message, e.g. red ball 1.',
   forms: [
     { name: 'turn_left', template: 'turn left', meaning: 'turns left on the spot' },
     { name: 'turn_right', template: 'turn right', meaning: 'turns right on the spot' },

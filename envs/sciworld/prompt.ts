@@ -3,6 +3,8 @@ import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export const prompt: WorldPrompt = {
   role: 'You work in a simulated house with laboratory equipment and carry out the science task you are given. You earn points for each step towards it; a wrong focus ends the task.',
+  short:
+    'Do the science task.\nActions: open, close, activate, deactivate, disconnect, use, read, look at, look in, examine, pick up, put down, eat, flush, mix, focus on A; use A on B; connect A to B; move A to B; pour A into B; dunk A into B; go to A; look around; inventory; task; wait1; wait\nA and B are things or places. Focus only on what the task names.',
   forms: [
     { name: 'open', template: 'open {object}', meaning: 'opens a container or door' },
     { name: 'close', template: 'close {object}', meaning: 'closes it' },

@@ -3,6 +3,8 @@ import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export const prompt: WorldPrompt = {
   role: 'You answer a question. Reason first, search for what you do not know as often as needed, and answer when you are sure.',
+  short:
+    'Answer the question.\nActions: <search>words</search> looks passages up, <answer>a few words</answer> ends with the answer.',
   forms: [
     {
       name: 'search',

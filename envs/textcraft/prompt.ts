@@ -3,6 +3,8 @@ import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export const prompt: WorldPrompt = {
   role: 'You craft items in Minecraft. The first message lists crafting recipes, some useful and some not, and names the goal item. You reach the goal by getting and crafting items until the goal item exists.',
+  short:
+    'Craft the goal item in Minecraft by the recipes below.\nActions:\ncraft <amount item> using <amount item, ...> (one of the recipes, with exactly its amounts)\nget <amount item> (for items that no recipe makes)\ninventory',
   forms: [
     {
       name: 'craft',

@@ -3,6 +3,8 @@ import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export const prompt: WorldPrompt = {
   role: 'You carry out a task in a web browser. Each message shows the part of the page in view as an accessibility tree whose elements carry numbers, its address, the task, and your last action.',
+  short:
+    'Carry out the task in the browser. Elements carry numbers.\nActions: click [1], type [1] [text] (presses Enter; a third [0] does not), hover [1], press [keys], scroll [down], goto [address], go_back, go_forward, new_tab, tab_focus [0], close_tab, stop [answer]',
   forms: [
     { name: 'click', template: 'click [{element}]', meaning: 'clicks an element' },
     {

@@ -1,6 +1,7 @@
 /** Paths in a configuration, made absolute: a run is found from any folder. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isHubName, parseHubName } from '../core/hub-name.ts';
 import { POLICY_KINDS } from './policy-kinds.ts';
 import type { RunConfig } from './run-config.ts';
 
@@ -12,6 +13,11 @@ export function absolutePath(path: string, folder: string): string {
   return path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : resolve(folder, path);
 }
 
+/** Makes the place of a model absolute; a name on the hub stays as it is. */
+export function absoluteModel(model: string, folder: string): string {
+  return isHubName(model) ? model : absolutePath(model, folder);
+}
+
 /**
  * Makes the paths of a policy's models absolute. A server keeps the name that was typed: by it, it knows its model.
  * @param folder that relative paths start from
@@ -21,8 +27,8 @@ export function resolvePolicyPaths(policy: RunConfig['policy'], folder: string):
   const named = POLICY_KINDS[kind].isServed && path !== undefined && server.model === undefined;
   return {
     ...policy,
-    ...(path === undefined ? {} : { path: absolutePath(path, folder) }),
-    ...(named ? { server: { ...server, model: path } } : {}),
+    ...(path === undefined ? {} : { path: absoluteModel(path, folder) }),
+    ...(named ? { server: { ...server, model: parseHubName(path)?.repo ?? path } } : {}),
     ...(init === undefined ? {} : { init: absolutePath(init, folder) }),
     adapter: adapter.init === undefined ? adapter : { ...adapter, init: absolutePath(adapter.init, folder) },
   };

@@ -29,12 +29,13 @@ const none = {
 };
 
 /** Names of the kinds. */
-export type PolicyKindName = 'local' | 'random' | 'openai' | 'checkpoint' | 'server';
+export type PolicyKindName = 'local' | 'random' | 'oracle' | 'openai' | 'checkpoint' | 'server';
 
 /** Kinds of policies by name. */
 export const POLICY_KINDS: Readonly<Record<PolicyKindName, PolicyKind>> = {
   local: { ...none, learns: true, hasEngine: true, hasWorkers: true },
   random: none,
+  oracle: none,
   openai: { ...none, isRemote: true },
   checkpoint: { ...none, learns: true, isLanguageModel: true, hasEngine: true },
   server: { ...none, learns: true, isLanguageModel: true, hasEngine: true, isServed: true, hasWorkers: true },

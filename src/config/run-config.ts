@@ -152,7 +152,7 @@ export const runConfigSchema = z.strictObject({
     /**
      * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
      * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
-     * learner here trains.
+     * learner here trains; `random`: uniform over the listed actions; `oracle`: the world's own solver.
      */
     kind: z.enum(POLICY_KIND_NAMES).default('local'),
     /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
@@ -169,6 +169,8 @@ export const runConfigSchema = z.strictObject({
       alpha: rate.default(32),
       /** Projections that get an adapter, e.g. `[q_proj, v_proj]`. */
       targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
+      /** Layers that get adapters: as many of the top ones; all where absent. Fewer cost less: no gradient goes below them. */
+      topLayers: depth.exactOptional(),
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
     }),
@@ -189,6 +191,8 @@ export const runConfigSchema = z.strictObject({
     chat: section({
       /** Shape of an answer; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      /** Instructions of the world: in full, as long as the original's, or `short`, in 120 tokens or less. */
+      instructions: z.enum(['full', 'short']).default('full'),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
       /** System message before everything else. */
@@ -346,6 +350,17 @@ export const runConfigSchema = z.strictObject({
      * fast again. False where several engines over one base would not fit in memory.
      */
     packing: z.boolean().default(true),
+  }),
+  /** Imitation of the world's own solver before reinforcement begins. */
+  warmStart: section({
+    /** Episodes of the solver, on training tasks; those that it solves are imitated. 0: no warm start. */
+    episodes: countFrom0.default(0),
+    /** Passes over them. */
+    epochs: repeats.default(1),
+    /** Episodes of one optimiser step. */
+    batch: repeats.default(8),
+    /** Learning rate of the imitation. */
+    learningRate: rate.default(1e-3),
   }),
   /** The run ends at the first of these. */
   stop: section({

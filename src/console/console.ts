@@ -7,6 +7,7 @@ import type { Observable } from 'rxjs';
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
+import { warnings } from './diagnose.ts';
 import { frame } from './frame.ts';
 import { Painter } from './painter.ts';
 import { plainLine } from './plain.ts';
@@ -57,6 +58,8 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
   let closed = false;
   let shown: MetricsRow | undefined;
   let kept: string[] = [];
+  /** Warnings that were printed, without their numbers: each is printed once. */
+  const warned = new Set<string>();
 
   const tick = () => {
     if (closed) return;
@@ -75,11 +78,18 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     shown = row;
     out.line(plainLine(row));
   };
+  const warn = (text: string) => {
+    const key = text.replace(/[\d.]+/g, '');
+    if (warned.has(key)) return;
+    warned.add(key);
+    notices.line(text);
+  };
   const subscription = metrics$.subscribe((row) => {
     const first = state.rows.length === 0;
     state = reduce(state, { type: 'row', row });
     if (json) out.json(row);
     else if (!live && first) writeLine();
+    if (!live) for (const text of warnings(state.rows)) warn(text);
   });
   let cancel = clock.setTimer(live ? 0 : LINE_MS, tick);
 

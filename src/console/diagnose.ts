@@ -13,9 +13,15 @@ const WINDOW = 10;
  */
 export function warnings(rows: readonly MetricsRow[]): string[] {
   const recent = rows.slice(-WINDOW);
-  if (recent.length < 3) return [];
   const found: string[] = [];
   const averageRecent = (name: PlainName) => mean(values(recent, name));
+  // From the first groups on: a model that misses the form earns nothing, and its groups teach nothing.
+  if (averageRecent('formatErrors') > 0.5) {
+    found.push(
+      `${percent(averageRecent('formatErrors'))} of answers name no action: set policy.masked=true, which samples listed actions only, or policy.chat.format=action, or imitate demonstrations first (longplay sft)`,
+    );
+  }
+  if (recent.length < 3) return found;
   const success = averageRecent('success');
   if (averageRecent('topAction') > 0.8) {
     found.push(`one action is ${percent(averageRecent('topAction'))} of all turns: the policy has collapsed onto it`);

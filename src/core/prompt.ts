@@ -20,6 +20,11 @@ export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code
 export interface WorldPrompt {
   /** Role and aim of the model, two or three sentences. */
   readonly role: string;
+  /**
+   * The same in short, for models whose time goes into reading: role, actions and rules in 110 tokens at the most. It names
+   * every form. Instructions are made of the other fields where it is absent.
+   */
+  readonly short?: string;
   /** Every form an action can take; an action that fits none is still passed on word for word. */
   readonly forms: readonly ActionForm[];
   /** Hints about common mistakes, one sentence each. */

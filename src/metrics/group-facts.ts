@@ -21,6 +21,9 @@ export interface GroupFacts {
   readonly actions: ReadonlyMap<string, number>;
   /** Turns that repeat an action in a situation (the same observation) in which the episode had taken it before. */
   readonly repeats: number;
+  /** Answers of a language model, and those of them in which no action could be read. */
+  readonly answers: number;
+  readonly formatErrors: number;
 }
 
 /** Facts of the groups of one update, summed up. */
@@ -33,6 +36,8 @@ export interface ConsumedFacts {
   readonly comparedGroups: number;
   readonly flatGroups: number;
   readonly repeats: number;
+  readonly answers: number;
+  readonly formatErrors: number;
   /** Top action: the most frequent text and its count; absent without any action. */
   readonly top: { readonly action: string; readonly count: number } | undefined;
 }
@@ -43,6 +48,8 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
   const actions = new Map<string, number>();
   const sums = { ...noEpisodes };
   let repeats = 0;
+  let answers = 0;
+  let formatErrors = 0;
   let flat = true;
   let first: number | undefined;
   for (const trajectory of trajectories) {
@@ -55,13 +62,15 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     if (trajectory.success) sums.successes++;
     if (trajectory.end === 'truncated') sums.truncated++;
     const seen = new Set<string>();
-    for (const { observation, action } of trajectory.turns) {
+    for (const { observation, action, response } of trajectory.turns) {
+      if (response) answers++;
+      if (response?.formatError !== undefined) formatErrors++;
       actions.set(action, (actions.get(action) ?? 0) + 1);
       seen.add(`${action}\n${observation}`);
     }
     repeats += trajectory.turns.length - seen.size;
   }
-  return { label, horizon: trajectories[0]?.horizon ?? 0, sums, flat, actions, repeats };
+  return { label, horizon: trajectories[0]?.horizon ?? 0, sums, flat, actions, repeats, answers, formatErrors };
 }
 
 export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts {
@@ -70,6 +79,8 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
   const actions = new Map<string, number>();
   let all = noEpisodes;
   let repeats = 0;
+  let answers = 0;
+  let formatErrors = 0;
   let comparedGroups = 0;
   let flatGroups = 0;
   for (const group of groups) {
@@ -77,6 +88,8 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
     byLabel[group.label] = add(byLabel[group.label] ?? noEpisodes, group.sums);
     byHorizon[group.horizon] = add(byHorizon[group.horizon] ?? noEpisodes, group.sums);
     repeats += group.repeats;
+    answers += group.answers;
+    formatErrors += group.formatErrors;
     if (group.sums.episodes > 1) {
       comparedGroups++;
       if (group.flat) flatGroups++;
@@ -85,7 +98,18 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
   }
   let top: ConsumedFacts['top'];
   for (const [action, count] of actions) if (count > (top?.count ?? 0)) top = { action, count };
-  return { all, byLabel, byHorizon, groups: groups.length, comparedGroups, flatGroups, repeats, top };
+  return {
+    all,
+    byLabel,
+    byHorizon,
+    groups: groups.length,
+    comparedGroups,
+    flatGroups,
+    repeats,
+    answers,
+    formatErrors,
+    top,
+  };
 }
 
 function add(a: EpisodeSums, b: EpisodeSums): EpisodeSums {

@@ -77,6 +77,13 @@ export const metricTable = [
     chart: 'Repeated turns',
     meaning: 'share of turns that repeat an action in the same situation within an episode: loops',
   },
+  {
+    name: 'formatErrors',
+    unit: '',
+    share: true,
+    chart: 'Answers not understood',
+    meaning: 'share of a language model’s answers in which no action could be read',
+  },
   { name: 'topAction', unit: '', meaning: 'share of the update’s turns that took its most frequent action text' },
   {
     name: 'zeroVarianceGroups',

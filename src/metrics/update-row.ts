@@ -133,7 +133,7 @@ function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting
 
 function addOutcomes(
   row: Row,
-  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, top }: ConsumedFacts,
+  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, answers, formatErrors, top }: ConsumedFacts,
 ): void {
   if (all.episodes === 0) return;
   row.success = all.successes / all.episodes;
@@ -149,6 +149,7 @@ function addOutcomes(
   row.successByHorizon = mapWorkers(byHorizon, (sums) => sums.successes / sums.episodes);
   row.truncatedByHorizon = mapWorkers(byHorizon, (sums) => sums.truncated / sums.episodes);
   if (comparedGroups > 0) row.zeroVarianceGroups = flatGroups / comparedGroups;
+  if (answers > 0) row.formatErrors = formatErrors / answers;
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
   row.repeatedTurns = repeats / all.turns;

@@ -140,6 +140,8 @@ export class CachedPolicy implements Policy {
     this.#calls.load(weights);
     // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy. The decision
     // records the version that scored it; the learner's ratio is taken to the log-probability that was really drawn from.
+    // Prompts that are still to come are read by the newer ones.
+    this.#reader?.forgetNewest();
     if (this.#options.cacheOnUpdate === 'keep') return;
     // Nothing is computed here: everything counts as unread, and is read again by the calls that next need it.
     this.#loads++;

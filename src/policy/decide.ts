@@ -47,11 +47,19 @@ export interface RunLimits {
   readonly config: { readonly maxPositions: number };
 }
 
-/** Samples the next token of a member's run, which begins here where it has none. @returns the turn, once the run ends */
+/**
+ * Samples the next token of a member's run, which begins here where it has none. Where the spelling of a listed action can
+ * only go on in one way, it does so at once: the engine is asked again where there is something to choose. Such a token
+ * has log-probability 0.
+ * @returns the turn, once the run ends
+ */
 export function sample(limits: RunLimits, member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
-  const { codec, maxTokens, config } = limits;
+  const { codec } = limits;
   const { transcript } = member;
-  const masked = limits.masked && request.actions.length > 0;
+  const spellings =
+    limits.masked && request.actions.length > 0
+      ? Array.from(request.actions, (action) => codec.spell(transcript.table[action]!))
+      : undefined;
   // The context is taken before the first token is written: it ends where the run begins.
   member.run ??= {
     tokens: [],
@@ -62,20 +70,42 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
     rng: drawOf(request),
   };
   const { run } = member;
-  const { id, logprob } = masked
-    ? drawSpelling(codec, member, request, scored.scores)
+  const begun = run.tokens.length;
+  let next = spellings
+    ? drawSpelling(nextInTrie(spellings, run.tokens, codec.end), scored.scores, request.temperature, run.rng)
     : drawToken(codec, scored.scores, request.temperature, run.rng);
-  run.tokens.push(id);
-  run.logprobs.push(logprob);
-  run.versions.push(scored.version);
-  transcript.write([id]); // read in the next call, or on the next turn before the observation
-  // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
-  const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
-  const full = transcript.prompt.tokens.length + transcript.tokens.length >= config.maxPositions;
-  const ended = codec.ends(run.tokens) || full || (!masked && run.tokens.length >= most);
+  let ended: boolean;
+  for (;;) {
+    run.tokens.push(next.id);
+    run.logprobs.push(next.logprob);
+    run.versions.push(scored.version);
+    ended = endsRun(limits, member, request, run.tokens.length - begun, spellings !== undefined);
+    if (ended || !spellings) break;
+    const allowed = nextInTrie(spellings, run.tokens, codec.end);
+    if (allowed.length > 1) break;
+    next = { id: allowed[0]!, logprob: 0 };
+    // One draw a token, forced or not: draws do not depend on what else is listed.
+    if (request.temperature !== 0) run.rng.float();
+  }
+  transcript.write(run.tokens.slice(begun)); // read in the next call, or on the next turn before the observation
   if (!ended) return undefined;
   member.run = undefined;
-  return finishRun(codec, member, request, run, masked);
+  return finishRun(codec, member, request, run, spellings !== undefined);
+}
+
+/** True where a run is over, its newest `unwritten` tokens included. */
+function endsRun(
+  { codec, maxTokens, config }: RunLimits,
+  { run, transcript }: MemberState,
+  { given }: ActRequest,
+  unwritten: number,
+  masked: boolean,
+): boolean {
+  const { tokens } = run!;
+  // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
+  const most = Math.min(maxTokens, given?.maxTokens ?? maxTokens);
+  const full = transcript.prompt.tokens.length + transcript.tokens.length + unwritten >= config.maxPositions;
+  return codec.ends(tokens) || full || (!masked && tokens.length >= most);
 }
 
 /** Finished run as a decision, and what the codec reads in it. */
@@ -111,12 +141,10 @@ function finishRun(
 }
 
 /** Draws a token that continues the spelling of a listed action; its log-probability is over those alone. */
-function drawSpelling(codec: Codec, { transcript, run }: MemberState, request: ActRequest, logits: Float32Array) {
-  const spellings = Array.from(request.actions, (action) => codec.spell(transcript.table[action]!));
-  const allowed = nextInTrie(spellings, run!.tokens, codec.end);
+function drawSpelling(allowed: readonly number[], logits: Float32Array, temperature: number, rng: Rng) {
   // The softmax is over what is allowed: the learner masks the same ids, so both log-probabilities are of one distribution.
   const scores = Float32Array.from(allowed, (id) => logits[id]!);
-  const { at, logprob } = drawFrom(scores, request.temperature, run!.rng);
+  const { at, logprob } = drawFrom(scores, temperature, rng);
   return { id: allowed[at]!, logprob };
 }
 

@@ -231,6 +231,23 @@ export class KvCache {
     }
   }
 
+  /** Copies the first `length` tokens of a row's past to another row, which then holds those alone. */
+  copyPast(from: number, to: number, length: number): void {
+    const { kvHeads } = this.#config;
+    const startOf = (row: number, head: number) => {
+      const member = row % this.members;
+      const slot = (row - member) / this.members;
+      return ((slot * kvHeads + head) * this.members + member) * this.past * this.#dh;
+    };
+    for (const pool of [...this.pastK, ...this.pastV]) {
+      for (let head = 0; head < kvHeads; head++) {
+        const start = startOf(from, head);
+        pool.copyWithin(startOf(to, head), start, start + length * this.#dh);
+      }
+    }
+    this.setPast(to, length);
+  }
+
   /**
    * Sets the length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over
    * nothing.

@@ -7,12 +7,15 @@ import type { ModelConfig } from '../compute/model/config.ts';
 import type { ParamSet } from '../compute/model/parameters.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
+import type { EnvOptions } from '../core/env.ts';
+import { UserError } from '../core/errors.ts';
 import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import { EngineThread } from './engine-thread.ts';
 import { type GenerationClient, type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
+import { OraclePolicy } from './oracle-policy.ts';
 import type { Policy } from './policy.ts';
 import { PromptReader } from './prompt-reader.ts';
 import { RandomPolicy } from './random-policy.ts';
@@ -27,7 +30,20 @@ import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
 /** Policy that answers in this process; plain data. */
-export type PolicySpec = LocalPolicySpec | ServerPolicySpec | FollowerPolicySpec | { readonly kind: 'random' };
+export type PolicySpec =
+  | LocalPolicySpec
+  | ServerPolicySpec
+  | FollowerPolicySpec
+  | OraclePolicySpec
+  | { readonly kind: 'random' };
+
+/** The world's own solver. */
+export interface OraclePolicySpec {
+  readonly kind: 'oracle';
+  /** URL of the world's module. */
+  readonly envModule: string;
+  readonly envOptions: EnvOptions;
+}
 
 /** Policy whose tokens a server samples. */
 interface SampledPolicySpec extends Pick<ServerPolicyOptions, 'maxTokens' | 'attempts' | 'retryMs'> {
@@ -99,6 +115,7 @@ function withParams<S extends { readonly params: ParamSet }>(spec: S, newest: Pa
 
 const OPENINGS: { readonly [K in PolicySpec['kind']]: Opening<Extract<PolicySpec, { readonly kind: K }>> } = {
   random: { hasEngine: false, open: openRandom, renew: (spec) => spec },
+  oracle: { hasEngine: false, open: openOracle, renew: (spec) => spec },
   local: { hasEngine: true, open: openLocal, renew: withParams },
   server: {
     hasEngine: true,
@@ -137,6 +154,17 @@ export async function openPolicy(spec: PolicySpec, options: OpeningOptions): Pro
 
 async function openRandom(_: PolicySpec, { maxBatch }: OpeningOptions): Promise<OpenedPolicy> {
   return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+}
+
+async function openOracle(
+  { envModule, envOptions }: OraclePolicySpec,
+  { maxBatch }: OpeningOptions,
+): Promise<OpenedPolicy> {
+  const { createOracle } = await loadWorld(new URL(envModule));
+  if (!createOracle)
+    throw new UserError('BAD_CONFIG', 'policy.kind: oracle: this world has no oracle; choose another kind of policy');
+  const policy = new OraclePolicy(maxBatch, createOracle(envOptions));
+  return { policy, engine: 'none', computing: { ms: 0 }, close: async () => {} };
 }
 
 async function openSampled(

@@ -5,6 +5,7 @@
 
 import type { ParamSet } from '../compute/model/parameters.ts';
 import type { MaybePromise } from '../core/env.ts';
+import type { Task } from '../core/task.ts';
 import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
 import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
 import type { NextTurn } from '../text/reading/replay-turns.ts';
@@ -29,6 +30,8 @@ export interface ActRequest extends NextTurn {
   readonly samplingSeed: number;
   /** Temperature; 0 is greedy. */
   readonly temperature: number;
+  /** Task of the episode, with its first request; left out where requests cross threads, as no policy there looks at it. */
+  readonly task?: Task;
   /** Prompt given in place of an observation; the episode has this one turn. */
   readonly given?: GivenPrompt;
 }
@@ -58,8 +61,8 @@ export interface Acted {
 export interface Unanswered {
   readonly episode: number;
   readonly message: string;
-  /** The conversation no longer fits the model's context: the episode ends here, truncated. */
-  readonly overflow?: true;
+  /** The episode ends here, truncated: the conversation no longer fits the model's context, or the oracle gives up. */
+  readonly ends?: true;
 }
 
 /**

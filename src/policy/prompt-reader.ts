@@ -3,8 +3,9 @@
  * call. So a whole page never holds up members that are in the middle of a run. An engine needs no second program with
  * its own copy of the weights.
  *
- * A prompt under way lies in a cache of the reader's own, as a past that grows by each call. When it is whole it moves
- * to the prompt of its group's slot.
+ * A prompt under way lies in a cache of the reader's own, as a past that grows by each call. When it is whole it is copied
+ * to the prompt of its group's slot. The newest one stays: prompts of a world begin alike (its instructions), and what a
+ * prompt has in common with that one is copied instead of read.
  *
  * @see Agrawal et al. 2023 (Sarathi, chunked prefills), https://arxiv.org/abs/2308.16369
  */
@@ -36,11 +37,13 @@ export class PromptReader {
   readonly #tokensPerCall: number;
   /** Slots of the groups whose prompts are under way, oldest first. */
   readonly #slots = new Map<GroupState, number>();
+  /** Newest prompt that was read whole. */
+  #kept: { readonly slot: number; readonly tokens: Int32Array } | undefined;
 
   constructor(config: ModelConfig, tokensPerCall = PROMPT_TOKENS_PER_CALL) {
     this.#config = config;
     this.#tokensPerCall = tokensPerCall;
-    this.#cache = new KvCache(config, PROMPTS, 1);
+    this.#cache = new KvCache(config, PROMPTS + 1, 1);
   }
 
   /** True for a model whose prompts this reader may read: causally, with nothing kept of them but keys and values. */
@@ -82,8 +85,15 @@ export class PromptReader {
     this.#cache.release(slot);
   }
 
+  /** Forgets the prompt that was read last: it was read under other weights. */
+  forgetNewest(): void {
+    if (this.#kept) this.#cache.release(this.#kept.slot);
+    this.#kept = undefined;
+  }
+
   /** Drops all. */
   clear(): void {
+    this.forgetNewest();
     for (const group of [...this.#slots.keys()]) this.drop(group);
   }
 
@@ -94,9 +104,8 @@ export class PromptReader {
     const begun = [...this.#slots.keys()];
     for (const group of [...begun, ...groups.filter((one) => !this.#slots.has(one))]) {
       if (budget === 0) break;
-      const slot = this.#slots.get(group) ?? (this.#cache.full ? undefined : this.#cache.acquire());
+      const slot = this.#slots.get(group) ?? (this.#slots.size < PROMPTS ? this.#begin(group) : undefined);
       if (slot === undefined) break;
-      this.#slots.set(group, slot);
       const { tokens } = group.prompt;
       const cached = this.#cache.pastOf(slot);
       const fresh = Math.min(budget, tokens.length - cached);
@@ -107,7 +116,21 @@ export class PromptReader {
     return parts;
   }
 
-  /** Moves a prompt that has been read whole to its group's slot. */
+  /** Begins a prompt, with what it has in common with the newest one; a token at least is left to read. @returns its slot */
+  #begin(group: GroupState): number {
+    const slot = this.#cache.acquire();
+    this.#slots.set(group, slot);
+    if (this.#kept) {
+      const { tokens } = group.prompt;
+      const most = Math.min(tokens.length - 1, this.#kept.tokens.length);
+      let same = 0;
+      while (same < most && tokens[same] === this.#kept.tokens[same]) same++;
+      if (same > 0) this.#cache.copyPast(this.#kept.slot, slot, same);
+    }
+    return slot;
+  }
+
+  /** Copies a prompt that has been read whole to its group's slot. */
   #finish(group: GroupState): void {
     const { kvHeads, layers } = this.#config;
     const { past } = this.#cache;
@@ -122,6 +145,10 @@ export class PromptReader {
       cache.writePrompt(group.slot, layer, k, v, past, length);
     }
     group.dirty = false;
-    this.drop(group);
+    this.forgetNewest();
+    this.#kept = { slot: this.#slots.get(group)!, tokens: group.prompt.tokens };
+    this.#slots.delete(group);
+    // Beside a prompt that is kept the cache never runs empty, and a long one would stay dear.
+    if (this.#slots.size === 0 && past > 4 * length) this.forgetNewest();
   }
 }

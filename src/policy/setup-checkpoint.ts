@@ -1,5 +1,5 @@
 /** Model, weights and identity of a pretrained model's policy, from a configuration and a model folder. */
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../compute/model/config.ts';
 import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../compute/model/parameters.ts';
 import type { RunConfig } from '../config/run-config.ts';
@@ -87,7 +87,7 @@ function chatReadingOf(
 ): ChatCodecSpec {
   return {
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
-    ...{ format: chat.format, listActions: chat.listActions },
+    ...{ format: chat.format, listActions: chat.listActions, instructions: chat.instructions },
     ...(chat.system === undefined ? {} : { system: chat.system }),
     contextTokens: config.maxPositions,
     // Kept free at the end of the context, or an episode would fill it and have no room to answer.
@@ -103,15 +103,15 @@ function noticesOf({ folder, sampling }: PretrainedModel): readonly string[] {
   ];
 }
 
-/** Folder of the model. @throws {UserError} BAD_CONFIG where none is named */
+/** Place of the model, as it is configured. @throws {UserError} BAD_CONFIG where none is named */
 function pathOf({ policy }: RunConfig): string {
   if (policy.path === undefined) {
     throw new UserError(
       'BAD_CONFIG',
-      'policy.path: kind checkpoint needs a model folder, e.g. /models/Qwen2.5-0.5B-Instruct',
+      'policy.path: kind checkpoint needs a model: a folder or a GGUF file, e.g. /models/Qwen2.5-0.5B-Instruct',
     );
   }
-  return resolve(policy.path);
+  return policy.path;
 }
 
 /** Model to train: every weight, or an adapter beside a frozen base. @throws {UserError} BAD_CONFIG */
@@ -130,11 +130,12 @@ function modelOf(
     );
   }
   if (full) return { ...pretrained.config, valueHead };
-  const { rank, alpha, targets } = adapter;
+  const { rank, alpha, targets, topLayers } = adapter;
   const lora = given ?? {
     rank,
     alpha,
     targets: targets === 'all' ? ALL_PROJECTIONS : targets,
+    ...(topLayers === undefined ? {} : { topLayers }),
   };
   const model = { ...freezeAs(pretrained, quantize, cache), adapter: lora, valueHead };
   // Projections that the model does not have show here first, where the configuration can still be blamed.

@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EngineOptions } from '../compute/engine/engine.ts';
 import { openEngine } from '../compute/engine/open.ts';
+import { compileLogprobs } from '../compute/model/compile.ts';
 import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../compute/model/config.ts';
 import { defaultAdamW } from '../compute/model/optimizer.ts';
 import { drawParameters, type ParamSet, parameterSpecs } from '../compute/model/parameters.ts';
-import { logprobsGraph } from '../compute/model/programs.ts';
 import { messageOf } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
@@ -206,7 +206,7 @@ async function scoreDecisions(
   params: ParamSet,
   group: Group,
 ): Promise<number[]> {
-  const program = await engine.compile(logprobsGraph(model, { decoder: 'tokens', masked: false, chunks: 4 }));
+  const program = await compileLogprobs(engine, model, { decoder: 'tokens', masked: false, chunks: 4 });
   const units = trainUnits(codec, group.trajectories, 0);
   const { logprobs } = await measure({ model, codec, decoder: 'tokens', masked: false, program }, params, units);
   await program.dispose();

@@ -8,6 +8,7 @@ import type { LoraConfig } from '../compute/model/config.ts';
 import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
+import { parseHubName } from '../core/hub-name.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { runStateOf } from '../learning/learner/run-state.ts';
 import { writeAdapter } from '../policy/pretrained/adapter.ts';
@@ -51,7 +52,7 @@ export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf
       throw new UserError('BAD_ARGUMENT', `${dir}: every weight was trained, there is no adapter; use --to hf`);
     writeTrained(base, params.values, out);
   } else if (to === 'adapter') {
-    writeAdapter(out, { ...base.config, adapter: lora }, params.values, resolve(path));
+    writeAdapter(out, { ...base.config, adapter: lora }, params.values, parseHubName(path)?.repo ?? resolve(path));
   } else writeMerged(base, lora, params.values, out);
   return { update: params.version, folder: out, notes };
 }

@@ -6,6 +6,7 @@ import { chooseEngine } from '../compute/engine/open.ts';
 import { UserError } from '../core/errors.ts';
 import { readApiKey } from '../http/api-key.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
+import { fetchModel } from '../policy/pretrained/hub.ts';
 import { setUpPolicy } from '../policy/setup.ts';
 import { workerUrl } from '../runtime/module-url.ts';
 import { servePolicy } from '../serve/policy-server.ts';
@@ -57,6 +58,7 @@ export async function startPolicyServer(
   const checkpoint = loadNewestOf(dir);
   const { notice } = await chooseEngine(config.engine);
   const prompt = worldPrompt(world, config.env.options, env.description);
+  await fetchModel(config.policy.path);
   const setup = setUpPolicy(config, { view: world.view, prompt }, dir, checkpoint);
   if (!setup) {
     throw new UserError('BAD_ARGUMENT', `${dir}: its policy (kind ${config.policy.kind}) has no weights to serve`);

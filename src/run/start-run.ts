@@ -17,6 +17,7 @@ import { readApiKey } from '../http/api-key.ts';
 import { listTrainTasks } from '../learning/evaluation/tasks.ts';
 import type { HorizonState } from '../learning/schedule/horizon-schedule.ts';
 import { fitCache } from '../policy/cache-room.ts';
+import { fetchModel } from '../policy/pretrained/hub.ts';
 import { connect } from '../policy/remote/connect.ts';
 import { setUpPolicy } from '../policy/setup.ts';
 import { localUrl } from '../runtime/module-url.ts';
@@ -50,6 +51,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   }
   const prompt = worldPrompt(module, world.options, env.description);
   const read = { view: module.view, prompt };
+  await fetchModel(options.config.policy.path, onNotice);
   const policy = setUpPolicy<SchedulerState, HorizonState>(options.config, read, dir, checkpoint, initial);
   const config = fitToMemory(options, policy);
   for (const notice of policy?.notices ?? []) onNotice(notice);

@@ -44,6 +44,13 @@ export function evaluateTrained(
   });
 }
 
+/** Evaluates what a warm start made, as update 0: what reinforcement adds is measured from there. */
+export async function evaluateStart(run: Run, request: EvaluatedRun, progress: EvaluationProgress): Promise<void> {
+  const { config, interrupt } = request;
+  const found = await evaluateUnlessInterrupted(interrupt, () => evaluateRun(run, config, undefined, progress));
+  for (const summary of found) recordEvaluation(request, 0, summary);
+}
+
 /** Evaluates, or gives no evaluations once the run is interrupted: those under way end with the run. */
 async function evaluateUnlessInterrupted(
   interrupt: AbortSignal,

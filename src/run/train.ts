@@ -32,7 +32,8 @@ import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { openOrder, type RunOrder, settleOrder } from './run-order.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
 import { prepareRun } from './start-run.ts';
-import { evaluateTrained, PROGRESS_MS, recordEvaluation } from './train-evaluations.ts';
+import { evaluateStart, evaluateTrained, PROGRESS_MS, recordEvaluation } from './train-evaluations.ts';
+import { startWarm } from './warm-start.ts';
 
 /** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {
@@ -205,9 +206,11 @@ async function start(
   progress: EvaluationProgress,
   cluster: ClusterOptions | undefined,
 ): Promise<Started> {
-  const { config, dir, mode, resume, onNotice, streams } = request;
+  const { config, dir, mode, onNotice, streams } = request;
+  const resume = goesOn(request);
   const checkpoint = resume ? loadNewestOf(dir) : undefined;
-  const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
+  const init = resume ? undefined : ((await startWarm(request)) ?? config.policy.init);
+  const initial = init === undefined ? undefined : initialWeights(init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
   const order = openOrder(request, config);
@@ -248,6 +251,11 @@ async function start(
   return { run: await spawnRun(prepared), engine, order, startedFrom: checkpoint?.update ?? 0 };
 }
 
+/** True for a run that goes on from a checkpoint. One that was broken off in its warm start has none, and begins anew. */
+function goesOn({ config, dir, resume }: TrainRequest): boolean {
+  return resume && (config.warmStart.episodes === 0 || existsSync(join(dir, 'checkpoints')));
+}
+
 /** Folder of the run's journal; undefined where it keeps none. */
 function journalOf({ dir, resume, journal, cluster }: TrainRequest): string | undefined {
   const folder = join(dir, 'journal');
@@ -255,7 +263,8 @@ function journalOf({ dir, resume, journal, cluster }: TrainRequest): string | un
 }
 
 async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
-  const { dir, resume, onNotice, streams } = request;
+  const { dir, onNotice, streams } = request;
+  const resume = goesOn(request);
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
   const { run, engine, order, startedFrom } = await start(request, progress, cluster).catch(async (thrown) => {
@@ -268,6 +277,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
     const { interrupt } = request;
     interrupt.addEventListener('abort', () => run.halt(), { once: true });
     if (!resume && journalOf(request) !== undefined) await saveFirst(run);
+    if (!resume && request.config.warmStart.episodes > 0) await evaluateStart(run, request, progress);
     const training = run.train();
     if (interrupt.aborted) run.halt(); // the signal came while the run was starting
     const ended = await training;

@@ -1,11 +1,11 @@
 /** Worker of a run that is trained elsewhere: plays its tickets until the run ends. */
 import { hostname } from 'node:os';
-import { resolve } from 'node:path';
 import { startWorker } from '../../actors/tree.ts';
 import { type Broker, ignoreUnavailable, LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
+import { absoluteModel } from '../config/paths.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
@@ -107,6 +107,9 @@ function localConfigOf({ config: theirs, identity }: Announcement, { run, env, m
   if (!policyKindOf(config).isServed && model !== undefined) {
     throw new UserError('BAD_ARGUMENT', `run '${run}' has no policy behind a server; leave --model out`);
   }
-  const found = model === undefined ? config : { ...config, policy: { ...config.policy, path: resolve(model) } };
+  const found =
+    model === undefined
+      ? config
+      : { ...config, policy: { ...config.policy, path: absoluteModel(model, process.cwd()) } };
   return own ? { ...found, env: { ...config.env, id: resolveEnvId(env!, process.cwd()) } } : found;
 }

@@ -53,20 +53,54 @@ export function encodeSafetensors(tensors: StoredTensors, metadata?: Readonly<Re
     header.push([name, { dtype, shape: [...shape], data_offsets: [end, end + data.byteLength] }]);
     end += data.byteLength;
   }
-  const json = new TextEncoder().encode(
-    JSON.stringify({ ...(metadata ? { [RESERVED]: metadata } : {}), ...Object.fromEntries(header) }),
-  );
-  const headerBytes = Math.ceil(json.length / 8) * 8;
-  const bytes = new Uint8Array(8 + headerBytes + end);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  bytes.fill(0x20, 8 + json.length, 8 + headerBytes);
-  bytes.set(json, 8);
-  let at = 8 + headerBytes;
+  const head = headerBytes(header, metadata);
+  const bytes = new Uint8Array(head.length + end);
+  bytes.set(head);
+  let at = head.length;
   for (const name of names) {
     const { data } = tensors[name]!;
     bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
     at += data.byteLength;
   }
+  return bytes;
+}
+
+/** Bytes of each number by its type in a file. */
+const NUMBER_BYTES = { F32: 4, I32: 4, F16: 2, BF16: 2 } as const;
+
+/**
+ * Encodes what stands before the data of a file: tensors that are written one after another, in this order.
+ * @param metadata as in {@link encodeSafetensors}
+ */
+export function encodeHeader(
+  tensors: readonly {
+    readonly name: string;
+    readonly dtype: keyof typeof NUMBER_BYTES;
+    readonly shape: readonly number[];
+  }[],
+  metadata?: Readonly<Record<string, string>>,
+): Uint8Array {
+  let end = 0;
+  const header = tensors.map(({ name, dtype, shape }): [string, HeaderEntry<string>] => {
+    const start = end;
+    end += product(shape) * NUMBER_BYTES[dtype];
+    return [name, { dtype, shape: [...shape], data_offsets: [start, end] }];
+  });
+  return headerBytes(header, metadata);
+}
+
+/** Header of a file, with its length before it and blanks behind it. */
+function headerBytes(
+  header: readonly (readonly [string, HeaderEntry<string>])[],
+  metadata: Readonly<Record<string, string>> | undefined,
+): Uint8Array {
+  const json = new TextEncoder().encode(
+    JSON.stringify({ ...(metadata ? { [RESERVED]: metadata } : {}), ...Object.fromEntries(header) }),
+  );
+  const length = Math.ceil(json.length / 8) * 8;
+  const bytes = new Uint8Array(8 + length).fill(0x20);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(length), true);
+  bytes.set(json, 8);
   return bytes;
 }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Extras, estimate, scores } from '../../src/algo/advantages.ts';
 import type { Truncation } from '../../src/algo/estimator.ts';
-import type { EstimatorConfig } from '../../src/algo/estimators.ts';
+import { type EstimatorConfig, estimatorOf } from '../../src/algo/estimators.ts';
 import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import { group, type TrajectorySpec } from '../support/trajectories.ts';
 
@@ -319,6 +319,33 @@ describe('estimate', () => {
     expect(
       rows([scripted], { ...common, algorithm: 'reinforce_pp', baseline: 'none' }).map(([a]) => Math.sign(a!)),
     ).toEqual([1, -1]);
+  });
+
+  it('GiGPO compares undiscounted sums, rewards of scripted turns too', () => {
+    const scripted = group([
+      { turns: [{}, { tokens: -1 }, { tokens: -1, reward: 1 }] },
+      { turns: [{ reward: 0.75 }, {}, {}] },
+    ]);
+    const config = { ...common, algorithm: 'gigpo', gamma: 0.5, std: false, stepWeight: 0 } as const;
+    expect([...scores(scripted, config)]).toEqual([1, 0.75]);
+    expect(rows([scripted], config).map(([first]) => first)).toEqual([0.125, -0.125]);
+  });
+
+  it('an estimator that looks at states says so', () => {
+    const pair = group([{ turns: [{ reward: 1 }, {}] }, { turns: [{}, { reward: 0.5 }] }]);
+    fc.assert(
+      fc.property(anyConfig, (config) => {
+        const advantages = (anchorOf?: (one: Trajectory, turn: number) => string) =>
+          estimate([pair], config, extrasOf, anchorOf).map((one) => [...one.advantages]);
+        const { needsAnchors } = estimatorOf(config);
+        const apart = advantages(({ episode }, turn) => `${episode} ${turn}`);
+        if (!needsAnchors) expect(apart).toEqual(advantages(() => 'same'));
+      }),
+    );
+    expect(estimatorOf({ ...common, algorithm: 'gigpo', std: false, stepWeight: 1 })).toMatchObject({
+      needsAnchors: true,
+      needsGroup: true,
+    });
   });
 
   it('a reward that is not finite is never hidden', () => {

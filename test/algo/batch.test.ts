@@ -183,6 +183,8 @@ describe('importance', () => {
   it('a ratio at the cap is not truncated, and an empty segment counts nothing', () => {
     const { stats } = importance(log(0.4, 0.2), log(0.2, 0.2), 2, [1, 0, 1]);
     expect(stats).toMatchObject({ truncatedShare: 0, least: expect.closeTo(1, 9), tokens: 2 });
+    const doubled = importance(log(0.4, 0.4), log(0.2, 0.2), 3, [1, 0, 1]);
+    expect(doubled.stats).toMatchObject({ least: expect.closeTo(2, 9), largest: expect.closeTo(2, 9) });
   });
 
   it('on-policy everything is 1', () => {

@@ -74,6 +74,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const curious = fileURLToPath(new URL('dist/test/support/curious-env.js', packageRoot));
 const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
 const rollout = (...more: string[]) => ['rollout', '--env', 'textcraft', '--runs', runs, ...more];
 const sft = (...more: string[]) => ['sft', quickstart, '--runs', runs, ...more];
@@ -128,7 +129,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'misspelt',
     () => train('lr=0.001'),
-    /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas'\?/,
+    /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas' or 'warmStart\.learningRate'\?/,
   ],
   ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
   ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, tasks/],
@@ -238,6 +239,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /tasks: textcraft has no set 'nowhere'; it has/,
   ],
   ['absent', () => rollout('--policy', '/nowhere'), /\/nowhere is no run/],
+  [
+    'absent',
+    () => ['rollout', '--policy', 'oracle', '--env', curious, '--runs', runs],
+    /policy\.kind: oracle: this world has no oracle/,
+  ],
   ['wrong type', () => rollout('--base-url', 'ftp://here', '--model', 'm'), /'ftp:\/\/here': expected http or https/],
   ['wrong file', () => ['rollout', '--resume', trained], /is no rollout: it has no rollout\.json/],
   ['out of range', () => rollout('--name', 'a/b'), /--name 'a\/b': expected a name without slashes/],
@@ -380,7 +386,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     () => ['train', quickstart, '--journal', '--record-order', join(folder, 'order')],
     /--record-order.*leave --journal out/,
   ],
-  ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <folder>/],
+  ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <path>/],
   ['misspelt', () => ['doctor', '--quantize', 'int3'], /Allowed choices are none, int8, int4/],
   ['absent', () => ['doctor', '--model', '/nowhere'], /\/nowhere/],
   // Every command's other kinds.

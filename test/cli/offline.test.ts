@@ -77,6 +77,41 @@ describe('off-line learning from the command line', { timeout: 180_000 }, () => 
     expect(learn('sft', '--data', good, '--name', 'spelt', '--epochs', '1', ...tokens).status).toBe(0);
   });
 
+  it("learns from the oracle's episodes, which a command makes; the oracle itself learns nothing", () => {
+    const planned = [
+      'rollout',
+      '--policy',
+      'oracle',
+      '--env',
+      'textcraft',
+      '--episodes',
+      '30',
+      '--horizon',
+      '30',
+      '--json',
+    ];
+    const { stdout } = succeed(...planned, '--runs', runs, '--name', 'planned');
+    const { summary } = JSON.parse(stdout.trim().split('\n').at(-1)!);
+    expect(summary.all.success.value).toBeGreaterThan(0.7); // it plans with what the lists offer
+    expect(summary.labels[0]).toMatchObject({ label: 'depth 1', success: { value: 1 } });
+    const learnt = learn(
+      'sft',
+      '--data',
+      join(runs, 'planned'),
+      '--min-score',
+      '1',
+      '--name',
+      'expert',
+      '--epochs',
+      '1',
+    );
+    expect(learnt.status, learnt.stderr).toBe(0);
+    expect(learnt.stdout).toMatch(/learnt from \d+ episodes/);
+    const trained = longplay('train', config, '--runs', runs, '--set', 'policy.kind=oracle');
+    expect(trained.stderr).toMatch(/policy.kind/);
+    expect(trained.status).toBe(2);
+  });
+
   it('prefers the better of two episodes of a task', () => {
     const { status, stdout } = learn('dpo', '--data', demo, '--epochs', '4', '--json');
     expect(status).toBe(0);

@@ -21,6 +21,11 @@ function refusal(text: string, ...overrides: string[]): string {
   throw new Error('it was accepted');
 }
 
+it.each(['grpo', 'rloo', 'gigpo'])('%s needs a group', (algorithm) => {
+  const message = refusal('', `learner.estimator={algorithm: ${algorithm}}`, 'rollout.groupSize=1');
+  expect(message).toMatch(`rollout.groupSize: ${algorithm} compares episodes of one task; expected at least 2, got 1`);
+});
+
 describe('every number of a configuration', () => {
   interface Schema {
     readonly type?: string;

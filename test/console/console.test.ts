@@ -155,6 +155,14 @@ describe('warnings', () => {
     expect(found).toMatch(/teach nothing; nearly none is solved/);
   });
 
+  it('name answers that are not understood from the first groups on', () => {
+    const [row] = played(1).rows;
+    expect(warnings([{ ...row!, formatErrors: 0.8 }])).toEqual([
+      expect.stringMatching(/^80 % of answers name no action: set policy\.masked=true/),
+    ]);
+    expect(warnings([{ ...row!, formatErrors: 0.4 }])).toEqual([]);
+  });
+
   it('do not cry over one bad update', () => {
     const rows = [...played(30).rows, { ...played(30).rows.at(-1)!, topAction: 1, repeatedTurns: 1 }];
     expect(warnings(rows)).toEqual([]);
@@ -287,6 +295,17 @@ describe('on a terminal', () => {
       }
     },
   );
+});
+
+it('warnings are printed where there is no screen, each once', () => {
+  const { metrics$, console, lines } = opened({});
+  const [row] = played(1).rows;
+  for (const [i, formatErrors] of [0.2, 0.8, 0.9, 0.7].entries()) metrics$.next({ ...row!, update: i, formatErrors });
+  console.close();
+  expect(lines().filter((line) => line.includes('name no action'))).toEqual([
+    // The mean of what was seen so far.
+    expect.stringMatching(/^(50|53|63) % of answers name no action/),
+  ]);
 });
 
 function opened({ out, json = false, tty = false }: { out?: Writable; json?: boolean; tty?: boolean }) {

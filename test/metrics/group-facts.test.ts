@@ -30,12 +30,29 @@ it('sums up a group: returns, turns, ends, actions and repeats', () => {
     horizon: 8,
     sums: { episodes: 2, successes: 1, truncated: 1, returns: 1.25, turns: 5 },
     flat: false,
+    answers: 0,
+    formatErrors: 0,
     repeats: 1, // look at a, twice; at b it is another situation
   });
   expect([...actions]).toEqual([
     ['look', 4],
     ['go', 1],
   ]);
+});
+
+it('counts answers of a language model, and those that were not understood', () => {
+  const [turn] = won.turns;
+  const answered = (formatError?: string) => ({
+    ...turn!,
+    response: {
+      text: 'hm',
+      promptTokens: 1,
+      completionTokens: 1,
+      ...(formatError === undefined ? {} : { formatError }),
+    },
+  });
+  const spoken = { ...won, turns: [answered(), answered('no action'), answered('no action'), turn!] };
+  expect(groupFacts([spoken, won], 'easy')).toMatchObject({ answers: 3, formatErrors: 2 });
 });
 
 it('calls a group flat where all returns are the same', () => {

@@ -52,14 +52,14 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has the first, only the learner of a cluster the others.
-    const absent = [...rates, 'behaviourGap', ...metricTable.map(({ name }) => name).filter(ofCluster)];
+    // Only a policy behind a generation server has the first, a language model the second, the learner of a cluster the others.
+    const absent = [...rates, 'behaviourGap', 'formatErrors', ...metricTable.map(({ name }) => name).filter(ofCluster)];
     const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
     expect(silent).toEqual([]);
   });
 
   it('has every name in a row with all facts', () => {
-    const row = fullRow();
+    const row = fullRow({ ...fourEpisodes(), answers: 10, formatErrors: 1 });
     expect(Object.keys(row).sort()).toEqual(metricTable.map(({ name }) => name).sort());
   });
 

@@ -20,6 +20,8 @@ const consumed: ConsumedFacts = {
   comparedGroups: 2,
   flatGroups: 1,
   repeats: 5,
+  answers: 50,
+  formatErrors: 30,
   top: { action: 'look', count: 20 },
 };
 
@@ -81,6 +83,7 @@ describe('the row of an update', () => {
       zeroVarianceGroups: 0.5,
       topAction: 0.4,
       repeatedTurns: 0.1,
+      formatErrors: 0.6,
     });
   });
 

@@ -47,17 +47,19 @@ function copyTree(): string {
   return copy;
 }
 
-/** Tests of a file: its mirror, and those that import it. */
+/** Tests of a file: its mirror, and those that import it, in the mirror's folder; of all folders where there is none in it. */
 function testsOf(file: string): string[] {
   const mirror = file.replace(/^src\//, 'test/').replace(/\.ts$/, '.test.ts');
   const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => join('test', name));
-  return tests.filter((test) => {
+  const importing = tests.filter((test) => {
     if (test === mirror || test === join('test', mirror)) return true;
     const imported = readFileSync(join(root, test), 'utf8').matchAll(/from '(\.[^']+)'/g);
     return [...imported].some(([, path]) => relative(root, resolve(root, dirname(test), path!)) === file);
   });
+  const near = importing.filter((test) => test.startsWith(`${dirname(mirror)}/`));
+  return near.length > 0 ? near : importing;
 }
 
 /** Runs tests in the copy. @returns the exit code and seconds; no code where they took longer than `maxMs` */

@@ -162,3 +162,34 @@ describe.each(['vllm', 'sglang'] as const)('a %s server', (api) => {
     served(() => Object.assign(server.faults, { aborts: 3, errors: 3, failLoads: 1, lateLoads: 1 })),
   );
 });
+
+it('what prompts have in common is read once, until the weights change', async () => {
+  const subject = checkpoint('none');
+  const policy = await subject.open();
+  const ask = (episode: number, index: number) => {
+    const { first } = env.open({ env: 'textcraft', index, seed: 1 });
+    const place = { episode, group: episode, member: 0, groupSize: 1, turn: 0, samplingSeed: 1, temperature: 0 };
+    return { ...place, observation: first.observation, actions: Int32Array.of(0), newActions: ['inventory'] };
+  };
+  const decideFirst = async (on: typeof policy, episode: number, index: number) => {
+    const before = on.tokens;
+    expect(on.submit([ask(episode, index)])).toEqual([]);
+    for (;;) {
+      const [acted] = await on.step();
+      if (acted) return { tokens: on.tokens - before, value: acted.decision! };
+    }
+  };
+  const first = await decideFirst(policy, 1, 0);
+  const other = await decideFirst(policy, 2, 7);
+  const fresh = await subject.open();
+  const alone = await decideFirst(fresh, 2, 7);
+  // Role, format and the beginning of the observation are the same.
+  expect(alone.tokens - other.tokens).toBeGreaterThan(30);
+  expect(other.value).toEqual(alone.value);
+  const same = await decideFirst(policy, 3, 7);
+  expect(same.tokens).toBeLessThan(10); // the last of the prompt, and what decides
+  policy.load(subject.weights!);
+  expect((await decideFirst(policy, 4, 0)).tokens).toBe(first.tokens);
+  await policy.dispose();
+  await fresh.dispose();
+});

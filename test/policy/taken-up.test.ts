@@ -135,6 +135,13 @@ it('free runs of random weights are not spelt as the codec would spell their tex
   expect(sampled).not.toEqual(spelt); // or taking them up again from text would pass too
 });
 
+/** Spellings that can go on in two ways at each of their tokens. */
+const branching: ActRequest = {
+  ...request(0, []),
+  newActions: ['at', 'left', 'left at', 'left right', 'left right at', 'left right stop', 'left right stop on'],
+  actions: Int32Array.of(0, 1, 2, 3, 4, 5, 6),
+};
+
 it('a run of tokens that an update comes into keeps the version of each of its tokens', async () => {
   const policy = await policyOf({ decoder: 'tokens', masked: true });
   const calls = async (n: number) => {
@@ -144,7 +151,7 @@ it('a run of tokens that an update comes into keeps the version of each of its t
     }
     return undefined;
   };
-  policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
+  policy.submit([branching]);
   expect(await calls(2)).toBeUndefined();
   policy.load(after); // version 1
   expect(await calls(1)).toBeUndefined();
@@ -154,6 +161,22 @@ it('a run of tokens that an update comes into keeps the version of each of its t
   const length = decision.tokens.length;
   expect(decision.version).toBe(0);
   expect(decision.versions).toEqual(Int32Array.of(0, 2, 1, 1, 5, length - 3));
+});
+
+it('what a spelling forces takes no call, and has log-probability 0', async () => {
+  const policy = await policyOf({ decoder: 'tokens', masked: true });
+  const newActions = ['left right stop on', 'left right red at', 'which'];
+  policy.submit([{ ...request(0, []), actions: Int32Array.of(0, 1), newActions }]);
+  // Both begin with `left right`: the first call draws what is forced too, the second chooses between stop and red.
+  expect(await policy.step()).toEqual([]);
+  const [acted] = await policy.step();
+  if (acted?.decision?.kind !== 'tokens') throw new Error('expected a run of tokens');
+  const { tokens, logprobs } = acted.decision;
+  const spelt = [...codec.spell(acted.action), codec.end];
+  expect([...tokens]).toEqual(spelt);
+  expect([...logprobs].map((logprob) => logprob < 0)).toEqual(spelt.map((_, i) => i === 2));
+  policy.submit([{ ...request(1, [acted]), actions: Int32Array.of(2) }]);
+  expect((await policy.step())[0]?.action).toBe('which');
 });
 
 describe.each(settings)('what the learner computes again of %s', (_, setting) => {
@@ -203,7 +226,7 @@ describe.each(settings)('what the learner computes again of %s', (_, setting) =>
 
 it('a run that is given up is no longer under way', async () => {
   const policy = await policyOf({ decoder: 'tokens', masked: true });
-  policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
+  policy.submit([branching]);
   await policy.step();
   expect(policy.complete).toBe(true);
   policy.release([1]);

@@ -50,7 +50,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history' | 'partial'>[],
+    ] as Exclude<keyof ActRequest, 'given' | 'task' | 'lastAction' | 'history' | 'partial'>[],
   },
 ) as fc.Arbitrary<ActRequest>;
 

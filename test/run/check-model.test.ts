@@ -65,7 +65,7 @@ it.each([1, 16, 64, 128])(
 it('a folder that cannot be used is one line', async () => {
   const [check, ...more] = await checkModel(join(folder, 'none'), 'none', engine);
   expect(more).toEqual([]);
-  expect(check).toMatchObject({ what: 'folder', ok: false, found: expect.stringContaining('is no folder') });
+  expect(check).toMatchObject({ what: 'folder', ok: false, found: expect.stringContaining('there is no such file or folder') });
 });
 
 it.each(['none', 'int8'] as const)('a weight that is no number is named, in a base of %s', async (quantize) => {

@@ -1,6 +1,5 @@
 /** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
 
-import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
 import type { EngineOptions } from '../../compute/engine/engine.ts';
@@ -8,12 +7,16 @@ import { openEngine } from '../../compute/engine/open.ts';
 import { defineGraph } from '../../compute/tensor/graph.ts';
 import { matmul } from '../../compute/tensor/ops.ts';
 import { input } from '../../compute/tensor/tensor.ts';
-import { out } from '../../console/terminal.ts';
+import { err, out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { columns } from '../../learning/evaluation/table.ts';
+import { fetchModel } from '../../policy/pretrained/hub.ts';
+import { locateModel } from '../../policy/pretrained/locate.ts';
 import { checkModel } from '../../run/check-model.ts';
+import { worldUrl } from '../../run/find-world.ts';
+import { playSample } from '../../run/play-sample.ts';
 import { runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
 
@@ -27,6 +30,7 @@ interface DoctorFlags {
   readonly json?: boolean;
   readonly model?: string;
   readonly quantize: 'none' | 'int8' | 'int4';
+  readonly env: string;
   readonly server?: string;
   readonly api: 'vllm' | 'sglang';
   readonly servedModel?: string;
@@ -46,8 +50,9 @@ export function doctor(program: Command): void {
   program
     .command('doctor')
     .description('show what this machine has: cores, engines, GPU, and what each lacks')
-    .option('--model <folder>', 'try a pretrained model here: load, write, score again, one LoRA step')
+    .option('--model <path>', 'try a pretrained model here: load, write, score again, one LoRA step, a few episodes')
     .addOption(new Option('--quantize <bits>', "of the model's base").choices(['none', 'int8', 'int4']).default('none'))
+    .option('--env <id>', 'with --model: world of which it plays a few episodes', 'textcraft')
     .option('--server <url>', 'with --model: try a vLLM or SGLang over the same base too')
     .addOption(new Option('--api <api>', 'what the server speaks').choices(['vllm', 'sglang']).default('vllm'))
     .option('--served-model <name>', 'the base as the server calls it; the folder where absent')
@@ -66,9 +71,9 @@ export function doctor(program: Command): void {
           await modelTable(flags.model, flags);
           return;
         }
-        refuseFlags(command, ['quantize'], 'it needs --model <folder>, whose base is quantised');
+        refuseFlags(command, ['quantize', 'env'], 'it needs --model <path>, which is tried');
         if (flags.server !== undefined) {
-          throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <folder>: the base that the server has');
+          throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <path>: the base that the server has');
         }
         const findings: CheckResult[] = [];
         for (const options of CANDIDATES) findings.push(await tryEngine(options));
@@ -98,13 +103,27 @@ export function doctor(program: Command): void {
     );
 }
 
+/** Shows what is under way, where somebody looks. */
+function announce(what: string): void {
+  if (err.isTTY) err.status(what);
+}
+
 /** Table of a model's checks, to send back. */
-async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
-  if (!existsSync(folder)) throw new UserError('BAD_ARGUMENT', `doctor: --model ${folder}: there is no such folder`);
+async function modelTable(
+  folder: string,
+  { quantize, env, server, api, servedModel, json }: DoctorFlags,
+): Promise<void> {
+  await fetchModel(folder, (notice) => err.line(notice));
+  locateModel(folder); // a mistake in the path is no finding
   const engine = { name: 'auto' } as const;
   const options =
     server === undefined ? undefined : { api, url: server, model: servedModel ?? folder, attemptMs: 120_000 };
-  const checks = await checkModel(folder, quantize, engine, options);
+  worldUrl(env); // a misspelt world is a mistake, and no finding
+  announce(`trying ${folder}: load, write, score again, one LoRA step`);
+  const sound = await checkModel(folder, quantize, engine, options);
+  announce(`trying ${folder}: a few episodes of ${env}`);
+  const checks = sound.every(({ ok }) => ok) ? [...sound, ...(await playSample(folder, quantize, env))] : sound;
+  if (err.isTTY) err.status(undefined);
   if (json) out.json({ model: folder, quantize, checks });
   else {
     const width = largestOf(checks.map(({ what }) => what.length));

@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { exportPolicy } from '../../run/export-policy.ts';
 import { agentTraj, chatRecord, preferenceRecord } from '../../run/export-traces.ts';
 import { pairUp } from '../../run/offline/preference.ts';
@@ -59,13 +60,15 @@ export function exportTraces(program: Command): void {
       runCommand(async () => {
         if (flags.to === undefined) return exportCommand(path, flags);
         refuseFlags(command, ['format', 'purpose', 'success'], 'it is about episodes, and --to writes a model');
-        exportModel(path, flags.to, flags.out);
+        await exportModel(path, flags.to, flags.out);
       }),
     );
 }
 
-function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
-  const { update, notes } = exportPolicy(run, readRunConfig(run), to, out);
+async function exportModel(run: string, to: 'hf' | 'adapter', out: string): Promise<void> {
+  const config = readRunConfig(run);
+  await fetchModel(config.policy.path, (notice) => err.line(notice));
+  const { update, notes } = exportPolicy(run, config, to, out);
   for (const note of notes) err.line(note);
   stdout.line(`update ${update} → ${out}`);
 }

@@ -11,6 +11,7 @@ import type { Env, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import type { World } from '../../core/world.ts';
+import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type Demonstration, readDemonstrations } from '../../run/offline/demonstrations.ts';
 import { playAgain } from '../../run/offline/published.ts';
@@ -114,6 +115,7 @@ async function learn(
   const config = readConfigFile(path, flags.set);
   const { world, env } = await findWorld(config.env.id, config.env.options);
   const prompt = worldPrompt(world, config.env.options, env.description);
+  await fetchModel(config.policy.path, (notice) => err.line(notice));
   const demonstrations = await episodesOf(flags, config, world, env, prompt);
   err.line((await chooseEngine(config.engine)).notice);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);

@@ -43,9 +43,15 @@ interface RolloutFlags {
 export function rollout(program: Command): void {
   program
     .command('rollout')
-    .description('play episodes with a model behind a server, a trained policy or at random, and keep their traces')
+    .description(
+      "play episodes with a model behind a server, a trained policy, the world's solver or at random, and keep their traces",
+    )
     .option('--env <id>', 'world')
-    .option('--policy <openai|random|run>', "openai: --base-url and --model; else 'random' or a run's folder", 'openai')
+    .option(
+      '--policy <openai|random|oracle|run>',
+      "openai: --base-url and --model; oracle: the world's solver; random; or a run's folder",
+      'openai',
+    )
     .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
     .option('--model <name>', 'as the server calls it; may be left out where it has only one')
     .option('--episodes <n>', 'episodes in all, spread over the tasks', wholeNumber(1, MOST.repeats), 100)
@@ -74,6 +80,9 @@ export function rollout(program: Command): void {
       }),
     );
 }
+
+/** Policies by name; any other name is a run's folder. */
+const KINDS: ReadonlySet<string> = new Set(['openai', 'random', 'oracle']);
 
 /** Flags that a rollout keeps from its start. */
 const PLANNED = [
@@ -132,7 +141,7 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
 }
 
 function fresh(flags: RolloutFlags): PreparedRollout {
-  const policyRun = flags.policy === 'openai' || flags.policy === 'random' ? undefined : flags.policy;
+  const policyRun = KINDS.has(flags.policy) ? undefined : flags.policy;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
   const id = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
   if (id === undefined) {

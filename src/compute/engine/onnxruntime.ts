@@ -246,7 +246,10 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
     async compile(graph) {
       // Only the cpu's own ScatterND adds rows one after another.
       const cpu = device === 'cpu';
-      const model = toOnnx(graph, { contrib: true, normInverse: cpu, oneThread: cpu && threads === 1, files });
+      const model = toOnnx(graph, {
+        ...{ contrib: true, normInverse: cpu, oneThread: cpu && threads === 1, files },
+        fewRows: cpu && graph.fewRows,
+      });
       let session: InferenceSession;
       try {
         session = await ort.InferenceSession.create(model, settings.session);

@@ -78,6 +78,11 @@ export interface LoraConfig {
   readonly alpha: number;
   /** Projections that get an adapter, by the last part of their names: `q_proj`, `v_proj`, … */
   readonly targets: readonly string[];
+  /**
+   * Layers that get adapters: as many of the top ones; all where absent. Layers below never change, so no gradient goes through
+   * them.
+   */
+  readonly topLayers?: number;
   /** Rank-stabilised scaling, Kalajdzievski 2023, https://arxiv.org/abs/2312.03732. */
   readonly rslora?: boolean;
 }

@@ -15,13 +15,24 @@ import type { ParameterSpec } from './parameters.ts';
  * @param weights the model's own weights
  * @throws {RangeError} if there is nothing to adapt
  */
-export function loraSpecs(weights: readonly ParameterSpec[], { rank, targets }: LoraConfig): ParameterSpec[] {
+export function loraSpecs(
+  weights: readonly ParameterSpec[],
+  { rank, targets, topLayers }: LoraConfig,
+): ParameterSpec[] {
   if (!Number.isInteger(rank) || rank < 1) throw new RangeError(`lora.rank: expected a positive integer, got ${rank}`);
   const lone = targets.find((target) => !weights.some(({ name }) => adapts(name, target)));
   if (lone !== undefined || targets.length === 0) {
     throw new RangeError(`lora.targets: the model has no projection called ${lone ?? 'nothing'}`);
   }
+  const layers = weights.reduce((most, { name }) => Math.max(most, 1 + (layerOf(name) ?? -1)), 0);
+  if (topLayers !== undefined && !(Number.isInteger(topLayers) && topLayers >= 1 && topLayers <= layers)) {
+    throw new RangeError(
+      `lora.topLayers: expected a whole number from 1 to ${layers}, the model's layers; got ${topLayers}`,
+    );
+  }
+  const lowest = layers - (topLayers ?? layers);
   return weights
+    .filter(({ name }) => (layerOf(name) ?? layers) >= lowest)
     .filter(({ name }) => targets.some((target) => adapts(name, target)))
     .flatMap(({ name, shape }): ParameterSpec[] => {
       const [outputs, inputs] = shape as [number, number];
@@ -43,6 +54,12 @@ export function loraScale({ rank, alpha, rslora = false }: LoraConfig): number {
 export function adapterNames(projection: string): { readonly down: string; readonly up: string } {
   const at = `base_model.model.${projection}`;
   return { down: `${at}.lora_A.weight`, up: `${at}.lora_B.weight` };
+}
+
+/** Number of the layer that a weight belongs to, 0 the lowest; undefined for embeddings and heads. */
+function layerOf(weight: string): number | undefined {
+  const number = /^model\.layers\.(\d+)\./.exec(weight)?.[1];
+  return number === undefined ? undefined : Number(number);
 }
 
 function adapts(weight: string, target: string): boolean {

@@ -26,18 +26,20 @@ export const defaultAdamW: AdamWConfig = { beta1: 0.9, beta2: 0.98, epsilon: 1e-
  * Declares the scalars `adam.lr`, `adam.maxGradNorm`, `adam.correction1` = 1−β₁ᵗ, `adam.correction2` = 1−β₂ᵗ, and
  * `m/<name>`, `v/<name>` for every parameter; outputs `w/<name>`, `m/<name>`, `v/<name>` and `gradNorm`.
  *
+ * @param gradNorm global norm, where it is known from elsewhere
  * @see Loshchilov & Hutter 2019, alg. 2, https://arxiv.org/abs/1711.05101
  */
 export function adamW(
-  specs: readonly ParameterSpec[],
+  specs: readonly Pick<ParameterSpec, 'name' | 'decay'>[],
   weights: readonly Tensor[],
   gradients: readonly Tensor[],
   { beta1, beta2, epsilon, weightDecay }: AdamWConfig,
+  gradNorm?: Tensor | undefined,
 ): Record<string, Tensor> {
   const scalar = (name: string) => input(`adam.${name}`, []);
   const lr = scalar('lr');
   const squares = gradients.map((g) => mul(g, g));
-  const norm = sqrt(squares.map((g2) => reduceSum(g2)).reduce((a, b) => add(a, b)));
+  const norm = gradNorm ?? sqrt(squares.map((g2) => reduceSum(g2)).reduce((a, b) => add(a, b)));
   const shrink = minimum(constant(1), div(scalar('maxGradNorm'), add(norm, constant(1e-12))));
   // Scalars that touch every parameter are multiplied with each other first; with c = √b₂ the step is
   // m·(lr·c/b₁)/(√v + ε·c).
@@ -47,10 +49,10 @@ export function adamW(
   const rate = div(mul(lr, root), scalar('correction1'));
   const floor = mul(root, epsilon);
   const outputs: Record<string, Tensor> = { gradNorm: norm };
-  specs.forEach(({ name, shape, decay }, i) => {
+  specs.forEach(({ name, decay }, i) => {
     const w = weights[i]!;
-    const m = add(mul(input(`m/${name}`, shape), beta1), mul(gradients[i]!, fresh));
-    const v = add(mul(input(`v/${name}`, shape), beta2), mul(squares[i]!, freshSquare));
+    const m = add(mul(input(`m/${name}`, w.shape), beta1), mul(gradients[i]!, fresh));
+    const v = add(mul(input(`v/${name}`, w.shape), beta2), mul(squares[i]!, freshSquare));
     const step = div(mul(m, rate), add(sqrt(v), floor));
     const kept = decay && weightDecay > 0 ? mul(w, sub(1, mul(lr, weightDecay))) : w;
     outputs[`w/${name}`] = sub(kept, step);

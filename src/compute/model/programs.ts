@@ -10,7 +10,7 @@
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
 import { add, logSoftmax, pick, possibleMask, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
-import { times } from '../tensor/shape.ts';
+import { type Shape, times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import {
   attendCached,
@@ -87,7 +87,7 @@ export function chooseGraph(config: ModelConfig): Graph {
   };
   outputs.scores = choiceScores(config, p, reshape(deciding, ['G', 'K', d]), candidates, 'K');
   if (config.valueHead) outputs.values = values(p, deciding, rows);
-  return defineGraph(outputs);
+  return defineGraph(outputs, { fewRows: true });
 }
 
 /**
@@ -112,7 +112,7 @@ export function decodeGraph(config: ModelConfig): Graph {
   const deciding = take(hidden, layout.index, layout.inverse);
   outputs.logits = tokenLogits(config, p, deciding);
   if (config.valueHead) outputs.values = values(p, deciding, rows);
-  return defineGraph(outputs);
+  return defineGraph(outputs, { fewRows: true });
 }
 
 /** Kind of the decisions, and the part of the vocabulary that is looked at at once. */
@@ -168,29 +168,72 @@ export function adamWGraph(config: ModelConfig, options: AdamWConfig): Graph {
   return defineGraph(adamW(specs, weights, grads, options));
 }
 
+/**
+ * AdamW of one parameter of any shape, laid out flat: inputs `w`, `d/w`, `m/w`, `v/w` [n], the scalars of {@link adamW} and the
+ * global norm `adam.gradNorm`; outputs `w/w`, `m/w`, `v/w` [n].
+ * @param decay true where weight decay applies to it
+ */
+export function flatAdamWGraph(options: AdamWConfig, decay: boolean): Graph {
+  const own = input('w', ['n']);
+  const { gradNorm: _, ...updated } = adamW(
+    [{ name: 'w', decay }],
+    [own],
+    [input('d/w', ['n'])],
+    options,
+    input('adam.gradNorm', []),
+  );
+  return defineGraph(updated);
+}
+
 /** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
 export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
-  const { terms } = episodeTerms(config, parameterTensors(config), decoding);
-  return defineGraph({
-    logprob: terms.logprob,
-    entropy: terms.entropy,
-    ...(terms.value ? { value: terms.value } : {}),
-  });
+  return defineGraph(measuredTerms(episodeTerms(config, parameterTensors(config), decoding)));
 }
 
 function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOptions, 'adamW'>): LossOutputs {
-  const { decoder, objective } = options;
-  const { terms, shape } = episodeTerms(config, p, options);
+  return objectiveLoss(episodeTerms(config, p, options), options);
+}
+
+/** Loss of an objective over the terms of recorded decisions. */
+export function objectiveLoss(
+  { terms, shape }: EpisodeTerms,
+  { decoder, objective }: Pick<TrainOptions, 'decoder' | 'objective'>,
+): LossOutputs {
   if (objective === 'preference') return preferenceLoss(terms, decoder === 'choice' ? times('G', 'D') : 'R');
   return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
 }
 
+/** Terms of the decisions of whole episodes, and the decisions' shape. */
+export interface EpisodeTerms {
+  readonly terms: DecisionTerms;
+  readonly shape: Shape;
+}
+
 /** Terms of whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
-function episodeTerms(config: ModelConfig, p: Parameters, decoding: Decoding) {
+function episodeTerms(config: ModelConfig, p: Parameters, decoding: Decoding): EpisodeTerms {
   const { prompts, hidden } = readEpisodes(config, p, decoding.recompute);
+  return decisionTerms(config, p, prompts.hidden, hidden, decoding);
+}
+
+/**
+ * Terms of recorded decisions, from the trunk's outputs.
+ * @param promptHidden [Np, d] @param hidden [N, d] of the tokens after the prompts
+ */
+export function decisionTerms(
+  config: ModelConfig,
+  p: Parameters,
+  promptHidden: Tensor,
+  hidden: Tensor,
+  decoding: Decoding,
+): EpisodeTerms {
   return decoding.decoder === 'choice'
-    ? choiceTerms(config, p, prompts.hidden, hidden)
+    ? choiceTerms(config, p, promptHidden, hidden)
     : tokenTerms(config, p, hidden, decoding);
+}
+
+/** Outputs of a program that measures decisions. */
+export function measuredTerms({ terms: { logprob, entropy, value } }: EpisodeTerms): Record<string, Tensor> {
+  return { logprob, entropy, ...(value ? { value } : {}) };
 }
 
 /** Scores [G, D, C] of each group's candidates at its deciding positions, whose hidden states are `deciding` [G·D, d]. */

@@ -75,21 +75,38 @@ export function embed(
  * @returns [N, d]
  */
 export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend, again?: number): Tensor {
-  const { positions, cos, sin } = rotaryTables(config, tokens.positions);
+  const turns = rotaryTables(config, tokens.positions);
   let x = embed(config, p, tokens);
   for (let layer = 0; layer < config.layers; layer++) {
-    const at = `model.layers.${layer}`;
-    if (again !== undefined) x = cut(x, again + layer);
-    const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
-    const rotateHeads = (name: string, heads: number) =>
-      rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
-    const q = rotateHeads('q_proj', config.heads);
-    const k = rotateHeads('k_proj', config.kvHeads);
-    const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
-    x = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
-    x = add(x, mlp(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));
+    x = block(config, p, layer, again === undefined ? x : cut(x, again + layer), turns, attend);
   }
-  return rmsNorm(again === undefined ? x : cut(x, again + config.layers), p('model.norm.weight'), config.rmsNormEps);
+  return finalNorm(config, p, again === undefined ? x : cut(x, again + config.layers));
+}
+
+/** One layer: attention and MLP, each added to what enters it. @param x [N, d] @returns [N, d] */
+export function block(
+  config: ModelConfig,
+  p: Parameters,
+  layer: number,
+  x: Tensor,
+  { positions, cos, sin }: Rotary,
+  attend: Attend,
+): Tensor {
+  const at = `model.layers.${layer}`;
+  const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
+  const rotateHeads = (name: string, heads: number) =>
+    rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
+  const q = rotateHeads('q_proj', config.heads);
+  const k = rotateHeads('k_proj', config.kvHeads);
+  const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
+  const attended = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
+  const inner = rmsNorm(attended, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps);
+  return add(attended, mlp(p, `${at}.mlp`, inner));
+}
+
+/** Norm after the last layer. @param x [N, d] @returns [N, d] */
+export function finalNorm(config: ModelConfig, p: Parameters, x: Tensor): Tensor {
+  return rmsNorm(x, p('model.norm.weight'), config.rmsNormEps);
 }
 
 /** Projection x·Wᵀ (+ b), W stored [out, in]. */
@@ -111,14 +128,15 @@ function mlp(p: Parameters, at: string, x: Tensor): Tensor {
   );
 }
 
-interface Rotary {
+/** Rotary positions: the tables of angles, and each token's row in them. */
+export interface Rotary {
   readonly positions: Tensor; // [N] i32
   readonly cos: Tensor; // [maxPositions, dh/2]
   readonly sin: Tensor;
 }
 
 /** Angles t·θ^(−2i/dh), in the half-split convention of the Qwen2 family. */
-function rotaryTables(config: ModelConfig, positions: Tensor): Rotary {
+export function rotaryTables(config: ModelConfig, positions: Tensor): Rotary {
   const half = headSize(config) / 2;
   const angles = (f: (x: number) => number) => {
     const table = new Float32Array(config.maxPositions * half);

@@ -53,6 +53,8 @@ export interface EmitterOptions {
   readonly oneThread: boolean;
   /** True when it maps the files that fixed tensors lie in; else their numbers become constants. */
   readonly files: boolean;
+  /** True where matrices meet few rows at a time, as in decoding on a cpu. */
+  readonly fewRows?: boolean | undefined;
 }
 
 const MICROSOFT = 'com.microsoft';
@@ -144,7 +146,7 @@ export class Emitter {
     const type = source.bits === 8 ? 'u8' : 'u4';
     const perRow = columns / 32;
     const zeros = { ...source.zeros, bytes: (rows * perRow * source.bits) / 8 };
-    const value = this.node(
+    const scaled = this.node(
       'DequantizeLinear',
       [
         this.external(type, [rows, columns], source.codes),
@@ -153,8 +155,15 @@ export class Emitter {
       ],
       { axis: 1, block_size: 32 },
     );
+    const value = source.offsets ? this.#addOffsets(scaled, [rows, columns], source.offsets) : scaled;
     this.#blocks.set(value, { rows, columns, source });
     return value;
+  }
+
+  #addOffsets(scaled: string, [rows, columns]: readonly [number, number], offsets: FileBytes): string {
+    const inBlocks = this.node('Reshape', [scaled, this.i64([rows, columns / 32, 32])]);
+    const moved = this.node('Add', [inBlocks, this.external('f32', [rows, columns / 32, 1], offsets)]);
+    return this.node('Reshape', [moved, this.i64([rows, columns])]);
   }
 
   /** Blocks behind a value made by `blocks`, where the runtime computes with them. */

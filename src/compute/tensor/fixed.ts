@@ -2,8 +2,8 @@
  * Fixed tensors: weights that lie in a file and never change. They are neither inputs (an engine may pack or quantise
  * them once, and a device keeps them) nor constants of the graph (which end at 2 GB). No gradient flows into them.
  *
- * Quantised ones are blocks of 32 along the last axis: w ≈ scale·(code − zero), zero being 128 (8 bits) or 8 (4 bits,
- * two codes to a byte, the first in the low half).
+ * Quantised ones are blocks of 32 along the last axis: w ≈ scale·(code − zero) + offset, zero being 128 (8 bits) or 8 (4 bits,
+ * two codes to a byte, the first in the low half). With offsets, 4 bits hold a scale and a minimum, as GGUF's Q4_1 does.
  */
 import { closeSync, readSync } from 'node:fs';
 import { openFile } from '../../core/bounded-file.ts';
@@ -32,6 +32,8 @@ export interface BlockSource {
   readonly codes: FileBytes;
   /** f32 [rows, columns/32]. */
   readonly scales: FileBytes;
+  /** f32 [rows, columns/32]; absent: all 0. */
+  readonly offsets?: FileBytes | undefined;
   /** The zero code for each block, packed as the codes are; at least as many as there are blocks. */
   readonly zeros: FileBytes;
 }
@@ -83,18 +85,40 @@ export function readFixedAttrs(x: Tensor): FixedAttrs | undefined {
 /** Reads the numbers of a fixed tensor; quantised ones as they are after quantising. */
 export function readFixed(shape: readonly number[], source: FixedSource): Float32Array {
   if (source.kind === 'dense') return widen(readBytes(source), source.dtype);
-  const columns = shape.at(-1)!;
-  const codes = readBytes(source.codes);
-  const scales = widen(readBytes(source.scales), 'f32');
   const out = new Float32Array(shape.reduce((product, dim) => product * dim, 1));
-  const { bits } = source;
-  const zero = bits === 8 ? 128 : 8;
-  const perRow = columns / BLOCK;
-  for (let i = 0; i < out.length; i++) {
-    const code = bits === 8 ? codes[i]! : (codes[i >> 1]! >> (4 * (i & 1))) & 15;
-    out[i] = (code - zero) * scales[Math.floor(i / columns) * perRow + Math.floor((i % columns) / BLOCK)]!;
-  }
+  dequantize(holdBlocks(source), out);
   return out;
+}
+
+/** Blocks of a matrix, read from their file. */
+export interface HeldBlocks {
+  readonly bits: 4 | 8;
+  readonly codes: Uint8Array;
+  readonly scales: Float32Array;
+  readonly offsets: Float32Array | undefined;
+}
+
+/** Reads the blocks of a matrix. */
+export function holdBlocks({ bits, codes, scales, offsets }: BlockSource): HeldBlocks {
+  const floats = (at: FileBytes) => widen(readBytes(at), 'f32');
+  return { bits, codes: readBytes(codes), scales: floats(scales), offsets: offsets && floats(offsets) };
+}
+
+/** Writes the numbers that blocks stand for. @param out [rows·columns], rows of whole blocks */
+export function dequantize({ bits, codes, scales, offsets }: HeldBlocks, out: Float32Array): void {
+  for (let block = 0, i = 0; block < scales.length; block++) {
+    const scale = scales[block]!;
+    const offset = offsets ? offsets[block]! : 0;
+    const end = i + BLOCK;
+    if (bits === 8) for (; i < end; i++) out[i] = (codes[i]! - 128) * scale + offset;
+    else {
+      for (; i < end; i += 2) {
+        const both = codes[i >> 1]!;
+        out[i] = ((both & 15) - 8) * scale + offset;
+        out[i + 1] = ((both >> 4) - 8) * scale + offset;
+      }
+    }
+  }
 }
 
 /**
@@ -132,7 +156,7 @@ export function widen(bytes: Uint8Array<ArrayBuffer>, dtype: DenseSource['dtype'
 }
 
 /** Converts an IEEE half to a number: sign, five bits of exponent, ten of fraction. */
-function fromHalf(half: number): number {
+export function fromHalf(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
   const exponent = (half >> 10) & 31;
   const fraction = half & 1023;

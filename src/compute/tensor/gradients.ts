@@ -4,6 +4,7 @@ import { topological } from './graph.ts';
 import { add } from './ops/elementwise.ts';
 import { broadcastTo } from './ops/layout.ts';
 import { cutLevel, delayUntil } from './ops/recompute.ts';
+import { equalShapes } from './shape.ts';
 import { constant, describe, type Tensor } from './tensor.ts';
 
 /**
@@ -17,21 +18,34 @@ export function gradients(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
   if (loss.dtype !== 'f32' || loss.shape.length > 0) {
     throw new ShapeError(`gradients: the loss must be an f32 scalar [], got ${describe(loss)}`);
   }
+  return pullBack(loss, constant(1), wrt);
+}
+
+/**
+ * Gradients d loss / d x for each x of `wrt`, where `dy` = d loss / d y is known from elsewhere: one part of a program that
+ * is differentiated part by part.
+ * @param dy f32, of y's shape
+ * @throws {ShapeError} if the shapes differ or a tensor is not f32
+ */
+export function pullBack(y: Tensor, dy: Tensor, wrt: readonly Tensor[]): Tensor[] {
+  if (y.dtype !== 'f32' || dy.dtype !== 'f32' || !equalShapes(y.shape, dy.shape)) {
+    throw new ShapeError(`pullBack: expected f32 y and dy of one shape, got ${describe(y)}, ${describe(dy)}`);
+  }
   for (const x of wrt) {
     if (x.dtype !== 'f32') throw new ShapeError(`gradients: only f32 tensors have gradients, got ${describe(x)}`);
   }
-  const order = topological([loss]);
+  const order = topological([y]);
   const depends = new Set<Tensor>(wrt);
   for (const node of order) if (node.inputs.some((x) => depends.has(x))) depends.add(node);
 
-  const flowing = new Map<Tensor, Tensor>([[loss, constant(1)]]);
+  const flowing = new Map<Tensor, Tensor>([[y, dy]]);
   const again = recomputeStretches(order);
   for (const node of order.toReversed()) {
-    const dy = flowing.get(node);
-    if (dy === undefined || node.definition.gradient === undefined || !node.inputs.some((x) => depends.has(x)))
+    const slope = flowing.get(node);
+    if (slope === undefined || node.definition.gradient === undefined || !node.inputs.some((x) => depends.has(x)))
       continue;
-    const { y, inputs } = again(node, dy);
-    const parts = node.definition.gradient(y, dy, inputs, node.attrs);
+    const { y: value, inputs } = again(node, slope);
+    const parts = node.definition.gradient(value, slope, inputs, node.attrs);
     for (const [i, x] of node.inputs.entries()) {
       const part = parts[i];
       if (part === null || part === undefined || !depends.has(x)) continue;

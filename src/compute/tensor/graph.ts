@@ -23,14 +23,17 @@ export interface Graph {
   readonly nodes: readonly Tensor[];
   /** Source of each symbolic size. */
   readonly symbols: ReadonlyMap<string, SymbolSource>;
+  /** True where its matrices usually meet few rows at a time, as in decoding; kernels are chosen by it. */
+  readonly fewRows: boolean;
 }
 
 /**
  * Collects what the outputs need into a graph. Inputs that no output needs are not part of it. An output may bear the
  * name of an input, as the new value of a weight does.
+ * @param options.fewRows see {@link Graph}
  * @throws {LongplayError} BAD_ARGUMENT if there is no output, or two inputs bear one name
  */
-export function defineGraph(outputs: Readonly<Record<string, Tensor>>): Graph {
+export function defineGraph(outputs: Readonly<Record<string, Tensor>>, { fewRows = false } = {}): Graph {
   const names = Object.keys(outputs);
   if (names.length === 0) throw new LongplayError('BAD_ARGUMENT', 'defineGraph: there must be an output');
   const canonical = mergeEqualNodes(topological(Object.values(outputs)));
@@ -65,6 +68,7 @@ export function defineGraph(outputs: Readonly<Record<string, Tensor>>): Graph {
     results,
     nodes,
     symbols: symbolSources(inputs),
+    fewRows,
   };
 }
 

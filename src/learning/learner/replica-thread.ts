@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { HostTensor } from '../../compute/engine/engine.ts';
 import { openEngine } from '../../compute/engine/open.ts';
-import { gradientGraph } from '../../compute/model/programs.ts';
+import { compileGradients } from '../../compute/model/compile.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { ReplicaCommand, ReplicaEvent, ReplicaProgram, ReplicaReady } from './replica.ts';
 
@@ -11,7 +11,7 @@ const port = parentPort!;
 const post = (event: ReplicaEvent) => port.postMessage(event);
 
 const engine = await openEngine(engineOptions);
-const program = await engine.compile(gradientGraph(model, options));
+const program = await compileGradients(engine, model, options);
 let held: Readonly<Record<string, HostTensor>> = {};
 
 /** Commands in their order: an engine may compute while the thread goes on, and then the next one waits. */

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Engine, EngineOptions, HostTensor } from '../../compute/engine/engine.ts';
 import type { ModelConfig } from '../../compute/model/config.ts';
-import type { gradientGraph } from '../../compute/model/programs.ts';
+import type { TrainOptions } from '../../compute/model/programs.ts';
 import { LongplayError, messageOf } from '../../core/errors.ts';
 import { workerUrl } from '../../runtime/module-url.ts';
 
@@ -15,7 +15,7 @@ import { workerUrl } from '../../runtime/module-url.ts';
 export interface ReplicaProgram {
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
-  readonly options: Parameters<typeof gradientGraph>[1];
+  readonly options: Omit<TrainOptions, 'adamW'>;
 }
 
 /** Message to a replica's thread: feeds that the runs after it share, a run, or the end. */

@@ -61,6 +61,7 @@ const modelSchema = z.looseObject({
       rank: width,
       alpha: z.number().positive(),
       targets: z.array(z.string()).max(64),
+      topLayers: width.optional(),
       rslora: z.boolean().optional(),
     })
     .optional(),

@@ -13,9 +13,9 @@ import { estimatorOf } from '../../algo/estimators.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
 import type { Engine } from '../../compute/engine/engine.ts';
 import { type Breakage, findBrokenRecord } from '../../compute/finite.ts';
+import { compileLogprobs } from '../../compute/model/compile.ts';
 import { learningRate } from '../../compute/model/optimizer.ts';
 import { checkParams, type ParamSet } from '../../compute/model/parameters.ts';
-import { logprobsGraph } from '../../compute/model/programs.ts';
 import { UserError } from '../../core/errors.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
 import type { Group } from '../../core/trajectory.ts';
@@ -106,7 +106,7 @@ export class Trainer {
    */
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
-    const { decoder, model, estimator, offPolicy, kl, masked, chunks, recompute } = options;
+    const { decoder, model, estimator, offPolicy, kl, masked, chunks } = options;
     const { needsCritic, objective } = estimatorOf(estimator);
     const critical = [
       needsCritic && `algorithm ${estimator.algorithm}`,
@@ -129,7 +129,7 @@ export class Trainer {
     const looks = kl || options.selfImitation || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
     const measuring = looks && {
       ...options,
-      program: await engine.compile(logprobsGraph(model, { decoder, masked, chunks, recompute })),
+      program: await compileLogprobs(engine, model, { decoder, masked, chunks }),
     };
     return new Trainer(options, trainingStep, measuring || undefined, start);
   }

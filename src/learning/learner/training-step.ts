@@ -1,11 +1,12 @@
 /**
  * Training step: the compiled programs of one optimiser step. Either one program does forward, backward and AdamW, or a
  * gradient program runs over several passes, shared with replicas in other threads, and AdamW takes the summed gradients
- * (`learner.maxTokens`). It keeps no weights.
+ * (`learner.maxTokens`, and models that are trained layer by layer). It keeps no weights.
  */
 import { estimatorOf } from '../../algo/estimators.ts';
 import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
-import { adamWGraph, gradientGraph, trainGraph } from '../../compute/model/programs.ts';
+import { compileAdamW, compileGradients, runsByLayers } from '../../compute/model/compile.ts';
+import { trainGraph } from '../../compute/model/programs.ts';
 import { microBatches, sumPasses } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { openReplicas, type Replica } from './replica.ts';
@@ -40,12 +41,11 @@ export class TrainingStep {
     const { decoder, adamW, model, estimator, masked, chunks, recompute, maxTokens } = options;
     const { objective } = estimatorOf(estimator);
     const decoding = { decoder, masked, chunks, recompute };
-    const program = await engine.compile(
-      maxTokens === undefined
-        ? trainGraph(model, { ...decoding, objective, adamW })
-        : gradientGraph(model, { ...decoding, objective }),
-    );
-    const optimizer = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
+    const inOne = maxTokens === undefined && !runsByLayers(engine, model);
+    const program = inOne
+      ? await engine.compile(trainGraph(model, { ...decoding, objective, adamW }))
+      : await compileGradients(engine, model, { ...decoding, objective });
+    const optimizer = inOne ? undefined : await compileAdamW(engine, model, adamW);
     const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
     const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
     return new TrainingStep(options, program, replicas, optimizer);
@@ -67,7 +67,8 @@ export class TrainingStep {
     const { model, codec, maxTokens } = this.#options;
     const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
-    const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
+    const passes = maxTokens === undefined ? [groups] : microBatches(groups, maxTokens);
+    const parts = passes.map((part) => () => pass(part));
     const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
     const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
     return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };

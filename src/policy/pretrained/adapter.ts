@@ -42,7 +42,6 @@ const EMPTY = [
   'modules_to_save',
   'rank_pattern',
   'alpha_pattern',
-  'layers_to_transform',
   'layers_pattern',
   'layer_replication',
   'exclude_modules',
@@ -57,7 +56,7 @@ const EMPTY = [
  */
 export function readAdapter(folder: string, config: ModelConfig): StoredAdapter {
   const json = readJson(folder, ADAPTER_CONFIG);
-  const lora = readLora(json, join(folder, ADAPTER_CONFIG));
+  const lora = readLora(json, join(folder, ADAPTER_CONFIG), config.layers);
   const file = join(folder, ADAPTER_WEIGHTS);
   if (!existsSync(file)) throw new UserError('BAD_CHECKPOINT', `${folder}: ${ADAPTER_WEIGHTS} is missing`);
   const stored = new Map(readShard(file).entries);
@@ -88,7 +87,16 @@ function specsOf(config: ModelConfig, lora: LoraConfig, folder: string) {
   }
 }
 
-function readLora(json: Json, source: string): LoraConfig {
+/** Number of top layers that a list names; undefined for none, which means all; null for any other list. */
+function readTopLayers(listed: unknown, layers: number): number | undefined | null {
+  if (listed == null || (Array.isArray(listed) && listed.length === 0)) return undefined;
+  const numbers = typeof listed === 'number' ? [listed] : listed;
+  if (!Array.isArray(numbers)) return null;
+  const sorted = [...(numbers as number[])].sort((a, b) => a - b);
+  return sorted.every((one, i) => one === layers - sorted.length + i) ? sorted.length : null;
+}
+
+function readLora(json: Json, source: string, layers: number): LoraConfig {
   const refuse = (field: string, expected: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(json[field])}, expected ${expected}`);
   };
@@ -107,11 +115,14 @@ function readLora(json: Json, source: string): LoraConfig {
     refuse('target_modules', 'a list of plain names such as "q_proj"');
   }
   const rslora = json.use_rslora === true;
+  const topLayers = readTopLayers(json.layers_to_transform, layers);
+  if (topLayers === null) refuse('layers_to_transform', `nothing, or the top layers of ${layers}`);
   return {
     rank: r as number,
     alpha: alpha as number,
     targets: [...(targets as string[])].sort(),
     ...(rslora ? { rslora } : {}),
+    ...(topLayers == null ? {} : { topLayers }),
   };
 }
 
@@ -125,7 +136,7 @@ export function writeAdapter(
   values: Readonly<Record<string, Float32Array>>,
   baseModel: string,
 ): void {
-  const { rank, alpha, targets, rslora = false } = config.adapter;
+  const { rank, alpha, targets, rslora = false, topLayers } = config.adapter;
   const specs = loraSpecs(weightSpecs(config), config.adapter);
   const tensors = Object.fromEntries(specs.map(({ name, shape }) => [name, { shape, data: values[name]! }]));
   const json = {
@@ -137,6 +148,8 @@ export function writeAdapter(
     lora_dropout: 0,
     bias: 'none',
     target_modules: targets,
+    layers_to_transform:
+      topLayers === undefined ? null : Array.from({ length: topLayers }, (_, i) => config.layers - topLayers + i),
     modules_to_save: null,
     fan_in_fan_out: false,
     inference_mode: true,

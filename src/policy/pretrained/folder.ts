@@ -1,13 +1,15 @@
 /**
  * Model folders as Hugging Face writes them: `config.json`, weights, `tokenizer.json`, `tokenizer_config.json`,
- * `generation_config.json`, maybe `chat_template.jinja`.
+ * `generation_config.json`, maybe `chat_template.jinja`. A model in another form is one too, once it is located
+ * (locate.ts).
  */
-import { existsSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import { weightSpecs } from '../../compute/model/parameters.ts';
 import { UserError } from '../../core/errors.ts';
 import { readJson } from '../../text/templates/model-text.ts';
+import { locateModel } from './locate.ts';
 import { readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';
 
@@ -39,17 +41,12 @@ const NEUTRAL: Readonly<Record<string, number>> = {
 
 /**
  * Reads the facts of a model from its folder. Its weights need not be there.
+ * @param model a folder, or another form that {@link locateModel} knows
  * @param maxPositions longest sequence wanted; the model's own limit by default
  * @throws {UserError} BAD_CHECKPOINT naming the file or the field
  */
-export function readModelFacts(folder: string, maxPositions?: number): PretrainedFacts {
-  const path = resolve(folder);
-  if (!existsSync(path) || !statSync(path).isDirectory()) {
-    throw new UserError(
-      'BAD_CHECKPOINT',
-      `${folder} is no folder; expected a model's, with config.json and safetensors`,
-    );
-  }
+export function readModelFacts(model: string, maxPositions?: number): PretrainedFacts {
+  const path = locateModel(model);
   const json = readJson(path, 'config.json');
   const config = readModelConfig(json, join(path, 'config.json'), maxPositions);
   const generation = existsSync(join(path, 'generation_config.json')) ? readJson(path, 'generation_config.json') : {};
@@ -60,12 +57,13 @@ export function readModelFacts(folder: string, maxPositions?: number): Pretraine
 }
 
 /**
- * Opens the model of a folder and checks that its weights are all there, in the right shapes.
+ * Opens a model and checks that its weights are all there, in the right shapes.
+ * @param model a folder, or another form that {@link locateModel} knows
  * @param maxPositions longest sequence wanted; the model's own limit by default
  * @throws {UserError} BAD_CHECKPOINT naming the file or the field
  */
-export function openModel(folder: string, maxPositions?: number): PretrainedModel {
-  const facts = readModelFacts(folder, maxPositions);
+export function openModel(model: string, maxPositions?: number): PretrainedModel {
+  const facts = readModelFacts(model, maxPositions);
   const { folder: path, config } = facts;
   const shards = findShards(path);
   for (const { name, shape } of weightSpecs(config)) {

@@ -1,7 +1,12 @@
 /**
- * Quantised bases: every matrix in blocks of 32 along its input, symmetric, rounded to the nearest code (ties to even):
+ * Quantised bases: every matrix in blocks of 32 along its input, rounded to the nearest code (ties to even).
  *
- *   scale = max|w| / 127 (8 bits) or / 7 (4 bits),  code = round(w / scale) + 128 or + 8
+ *   8 bits:  scale = max|w| / 127,  code = round(w / scale) + 128                         as GGUF's Q8_0
+ *   4 bits:  scale = (max w − min w) / 15,  code = round((w − min w) / scale)             as GGUF's Q4_1
+ *            or scale = (the w farthest from 0) / −8,  code = round(w / scale) + 8        as GGUF's Q4_0
+ *
+ * of which 4 bits take, block by block, what is nearer to the weights; a model that came out of Q4_0, Q4_1 or Q8_0 keeps its
+ * weights. Token tables keep 8 bits beside matrices of 4, as llama.cpp's files do: every token's first and last layer is there.
  *
  * Made once and kept in a file beside the run; a kept file that is not this base's, whole, is made again. Vectors, and
  * matrices whose rows do not divide into blocks, stay as they lie in the model's own files.
@@ -26,49 +31,99 @@ export type Quantize = 'none' | 'int8' | 'int4';
 export function freezeAs(model: PretrainedModel, quantize: Quantize, cache: string): ModelConfig {
   const config = freeze(model);
   if (quantize === 'none') return config;
-  const bits = quantize === 'int8' ? 8 : 4;
-  const matrices = [...model.shards.weights].filter(
-    ([name, { shape }]) => name in config.base.weights && shape.length === 2 && shape[1]! % BLOCK === 0,
-  );
-  const hashOf = (base: string) => createHash('sha256').update(`${base}:${quantize}:1`).digest('hex');
+  const matrices = [...model.shards.weights]
+    .filter(([name, { shape }]) => name in config.base.weights && shape.length === 2 && shape[1]! % BLOCK === 0)
+    .map(([name, stored]): Matrix => ({ name, stored, bits: quantize === 'int4' && !TABLES.has(name) ? 4 : 8 }));
+  const hashOf = (base: string) => createHash('sha256').update(`${base}:${quantize}:2`).digest('hex');
   // The file is of these very files: weights that were repaired in place are quantised again. A checkpoint's base is known by
   // its content alone, wherever it lies.
   const stamp = hashOf(model.shards.stamp);
-  const layout = layoutOf(matrices, bits, stamp);
+  const layout = layoutOf(matrices, stamp);
   const file = resolve(join(cache, `${stamp.slice(0, 16)}.${quantize}.safetensors`));
   if (!isWhole(file, layout)) {
     makeFolder(cache);
-    write(file, layout, matrices, bits);
+    write(file, layout, matrices);
   }
   const weights: Record<string, FixedSource> = { ...config.base.weights };
-  for (const [name] of matrices) weights[name] = sourceOf(file, layout, name, bits);
+  for (const { name, bits } of matrices) weights[name] = sourceOf(file, layout, name, bits);
   return { ...config, base: { hash: hashOf(model.shards.hash), weights } satisfies BaseWeights };
 }
 
-/**
- * Quantises one matrix: codes and scales. @param values [rows·columns] @returns one byte a weight for 8 bits, half for
- * 4
- */
-export function quantizeMatrix(
-  values: Float32Array,
-  bits: 4 | 8,
-): { readonly codes: Uint8Array; readonly scales: Float32Array } {
-  const most = bits === 8 ? 127 : 7;
+/** Matrices that keep 8 bits. */
+const TABLES: ReadonlySet<string> = new Set(['model.embed_tokens.weight', 'lm_head.weight']);
+
+interface Matrix {
+  readonly name: string;
+  readonly stored: StoredWeight;
+  readonly bits: 4 | 8;
+}
+
+/** Quantised matrix. */
+export interface QuantizedMatrix {
+  /** One byte a weight for 8 bits, half for 4. */
+  readonly codes: Uint8Array;
+  readonly scales: Float32Array;
+  /** Present for 4 bits. */
+  readonly offsets: Float32Array | undefined;
+}
+
+/** Quantises one matrix. @param values [rows·columns], rows of whole blocks */
+export function quantizeMatrix(values: Float32Array, bits: 4 | 8): QuantizedMatrix {
+  const blocks = values.length / BLOCK;
   const codes = new Uint8Array((values.length * bits) / 8);
-  const scales = new Float32Array(values.length / BLOCK);
-  for (let block = 0; block < scales.length; block++) {
-    const start = block * BLOCK;
-    let peak = 0;
-    for (let i = start; i < start + BLOCK; i++) peak = Math.max(peak, Math.abs(values[i]!));
-    scales[block] = peak / most;
-    const scale = scales[block]!;
-    for (let i = start; i < start + BLOCK; i++) {
-      const code = (scale === 0 ? 0 : toEven(values[i]! / scale)) + most + 1;
-      if (bits === 8) codes[i] = code;
-      else codes[i >> 1]! |= code << (4 * (i & 1));
-    }
+  const scales = new Float32Array(blocks);
+  if (bits === 8) {
+    for (let block = 0; block < blocks; block++) quantizeByte(values, block, codes, scales);
+    return { codes, scales, offsets: undefined };
   }
-  return { codes, scales };
+  const offsets = new Float32Array(blocks);
+  for (let block = 0; block < blocks; block++) quantizeNibble(values, block, codes, scales, offsets);
+  return { codes, scales, offsets };
+}
+
+function quantizeByte(values: Float32Array, block: number, codes: Uint8Array, scales: Float32Array): void {
+  const start = block * BLOCK;
+  let peak = 0;
+  for (let i = start; i < start + BLOCK; i++) peak = Math.max(peak, Math.abs(values[i]!));
+  scales[block] = peak / 127;
+  const scale = scales[block]!;
+  for (let i = start; i < start + BLOCK; i++) codes[i] = (scale === 0 ? 0 : toEven(values[i]! / scale)) + 128;
+}
+
+function quantizeNibble(
+  values: Float32Array,
+  block: number,
+  codes: Uint8Array,
+  scales: Float32Array,
+  offsets: Float32Array,
+): void {
+  const start = block * BLOCK;
+  let [min, max] = [values[start]!, values[start]!];
+  for (let i = start + 1; i < start + BLOCK; i++) {
+    min = Math.min(min, values[i]!);
+    max = Math.max(max, values[i]!);
+  }
+  const wide = Math.fround((max - min) / 15);
+  const even = Math.fround((Math.abs(min) > max ? min : max) / -8);
+  const offset = Math.fround(min + 8 * wide);
+  const asymmetric = errorOf(values, start, wide, offset) <= errorOf(values, start, even, 0);
+  const [scale, zero] = asymmetric ? [wide, offset] : [even, 0];
+  scales[block] = scale;
+  offsets[block] = zero;
+  for (let i = start; i < start + BLOCK; i++) codes[i >> 1]! |= nibble(values[i]!, scale, zero) << (4 * (i & 1));
+}
+
+/** Sum of squared errors of a block under a scale and an offset. */
+function errorOf(values: Float32Array, start: number, scale: number, offset: number): number {
+  let sum = 0;
+  for (let i = start; i < start + BLOCK; i++) {
+    sum += ((nibble(values[i]!, scale, offset) - 8) * scale + offset - values[i]!) ** 2;
+  }
+  return sum;
+}
+
+function nibble(value: number, scale: number, offset: number): number {
+  return scale === 0 ? 8 : Math.min(15, Math.max(0, toEven((value - offset) / scale) + 8));
 }
 
 function toEven(x: number): number {
@@ -84,22 +139,22 @@ interface Layout {
   readonly at: ReadonlyMap<string, { readonly offset: number; readonly bytes: number }>;
 }
 
-/** Zero codes that any matrix's blocks can share. */
-const ZEROS = 'zeros';
+/** Zero codes that the blocks of any matrix of so many bits can share. */
+const zerosOf = (bits: 4 | 8) => `zeros.${bits}`;
 
-function layoutOf(matrices: readonly (readonly [string, StoredWeight])[], bits: 4 | 8, hash: string): Layout {
+function layoutOf(matrices: readonly Matrix[], hash: string): Layout {
   const tensors: [name: string, dtype: 'U8' | 'F32', shape: number[]][] = [];
-  let blocks = 0;
-  for (const [name, { shape }] of matrices) {
-    const [rows, columns] = shape as [number, number];
-    tensors.push(
-      [`${name}.codes`, 'U8', [rows, (columns * bits) / 8]],
-      [`${name}.scales`, 'F32', [rows, columns / BLOCK]],
-    );
-    blocks = Math.max(blocks, (rows * columns) / BLOCK);
+  const blocks = { 4: 0, 8: 0 };
+  for (const { name, stored, bits } of matrices) {
+    const [rows, columns] = stored.shape as [number, number];
+    const perRow = columns / BLOCK;
+    tensors.push([`${name}.codes`, 'U8', [rows, (columns * bits) / 8]], [`${name}.scales`, 'F32', [rows, perRow]]);
+    if (bits === 4) tensors.push([`${name}.offsets`, 'F32', [rows, perRow]]);
+    blocks[bits] = Math.max(blocks[bits], rows * perRow);
   }
-  tensors.push([ZEROS, 'U8', [Math.ceil((blocks * bits) / 8)]]);
-  const json: Record<string, unknown> = { __metadata__: { format: 'longplay-quantised', version: '1', base: hash } };
+  for (const bits of [4, 8] as const)
+    tensors.push([zerosOf(bits), 'U8', [Math.ceil((blocks[bits] * bits) / 8 / 4) * 4]]);
+  const json: Record<string, unknown> = { __metadata__: { format: 'longplay-quantised', version: '2', base: hash } };
   const at = new Map<string, { offset: number; bytes: number }>();
   let end = 0;
   // Scales are read as floats where they lie, so everything begins on a multiple of four.
@@ -127,12 +182,7 @@ function isWhole(file: string, { header, size }: Layout): boolean {
 }
 
 /** Writes the file under another name first, so that a file of this name is whole. */
-function write(
-  file: string,
-  { header, at }: Layout,
-  matrices: readonly (readonly [string, StoredWeight])[],
-  bits: 4 | 8,
-): void {
+function write(file: string, { header, at }: Layout, matrices: readonly Matrix[]): void {
   const unfinished = `${file}.${process.pid}.tmp`;
   const fd = openSync(unfinished, 'w');
   try {
@@ -142,12 +192,18 @@ function write(
       end += data.length;
     };
     append(header);
-    for (const [, stored] of matrices) {
-      const { codes, scales } = quantizeMatrix(readWeight(stored), bits);
+    for (const { stored, bits } of matrices) {
+      const { codes, scales, offsets } = quantizeMatrix(readWeight(stored), bits);
       append(codes);
       append(new Uint8Array(scales.buffer));
+      if (offsets) append(new Uint8Array(offsets.buffer));
     }
-    append(new Uint8Array(at.get(ZEROS)!.bytes).fill(bits === 8 ? 128 : 0x88));
+    for (const [bits, zero] of [
+      [4, 0x88],
+      [8, 128],
+    ] as const) {
+      append(new Uint8Array(at.get(zerosOf(bits))!.bytes).fill(zero));
+    }
     fsyncSync(fd);
   } catch (thrown) {
     closeSync(fd);
@@ -160,5 +216,8 @@ function write(
 
 function sourceOf(file: string, { at }: Layout, name: string, bits: 4 | 8): BlockSource {
   const part = (tensor: string): FileBytes => ({ file, ...at.get(tensor)! });
-  return { kind: 'blocks', bits, codes: part(`${name}.codes`), scales: part(`${name}.scales`), zeros: part(ZEROS) };
+  return {
+    ...{ kind: 'blocks', bits, codes: part(`${name}.codes`), scales: part(`${name}.scales`) },
+    ...{ offsets: bits === 4 ? part(`${name}.offsets`) : undefined, zeros: part(zerosOf(bits)) },
+  };
 }

@@ -45,7 +45,7 @@ export class ChatPrompting implements Prompting {
     this.#model = model;
     this.#world = world;
     this.#format = FORMATS[chat.format === 'world' ? world.format : chat.format];
-    this.#start = instructions(world, this.#format);
+    this.#start = instructions(world, this.#format, chat.instructions);
     const { system, listActions } = chat;
     this.#opening = { ...(system === undefined ? {} : { system }), instructions: this.#start, listed: listActions };
   }

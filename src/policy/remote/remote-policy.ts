@@ -43,7 +43,7 @@ export interface RemotePolicyOptions {
 
 interface Settled {
   readonly request: ActRequest;
-  readonly outcome: { readonly completion: Completion; readonly ms: number } | Pick<Unanswered, 'message' | 'overflow'>;
+  readonly outcome: { readonly completion: Completion; readonly ms: number } | Pick<Unanswered, 'message' | 'ends'>;
 }
 
 /** True where the key is refused; a 403 may also be about one conversation. */
@@ -201,7 +201,7 @@ export class RemotePolicy implements Policy {
       (completion) => ({ completion, ms: clock.now() - began }),
       (thrown) => ({
         message: messageOf(thrown),
-        ...(thrown instanceof RemoteError && isContextOverflow(thrown) ? { overflow: true as const } : {}),
+        ...(thrown instanceof RemoteError && isContextOverflow(thrown) ? { ends: true as const } : {}),
       }),
     );
     void outside(answer).then((outcome) => {

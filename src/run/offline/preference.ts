@@ -5,11 +5,12 @@
 
 import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
 import type { Breakage } from '../../compute/finite.ts';
+import { compileAdamW, compileGradients, compileLogprobs, runsByLayers } from '../../compute/model/compile.ts';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import { f32 } from '../../compute/model/feeds.ts';
 import { type AdamWConfig, type LearningRate, learningRate } from '../../compute/model/optimizer.ts';
 import { checkParams, type ParamSet } from '../../compute/model/parameters.ts';
-import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../../compute/model/programs.ts';
+import { trainGraph } from '../../compute/model/programs.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
 import type { Trajectory } from '../../core/trajectory.ts';
 import { cut, type Measuring, measure } from '../../learning/learner/measure.ts';
@@ -111,11 +112,12 @@ async function compile(engine: Engine, options: PreferenceOptions): Promise<Prog
   const decoding = { decoder, masked, chunks, recompute };
   const graph = { ...decoding, objective: 'preference', adamW } as const;
   const more = maxTokens === undefined ? 0 : replicas - 1;
+  const inOne = maxTokens === undefined && !runsByLayers(engine, model);
   return {
     replicas: await openReplicas(more, engine, { model, options: { ...decoding, objective: 'preference' } }),
-    step: await engine.compile(maxTokens === undefined ? trainGraph(model, graph) : gradientGraph(model, graph)),
-    optimizer: maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW)),
-    logprobs: await engine.compile(logprobsGraph(model, decoding)),
+    step: inOne ? await engine.compile(trainGraph(model, graph)) : await compileGradients(engine, model, graph),
+    optimizer: inOne ? undefined : await compileAdamW(engine, model, adamW),
+    logprobs: await compileLogprobs(engine, model, decoding),
   };
 }
 
@@ -171,7 +173,7 @@ async function pairStep(
   const sums = await sumPasses(
     { program: step, replicas },
     weights,
-    unitBatches(pairs, maxTokens!).map((part) => () => pass(part)),
+    (maxTokens === undefined ? [pairs] : unitBatches(pairs, maxTokens)).map((part) => () => pass(part)),
   );
   const out = await optimizer.run({ ...sums, ...weights, ...rates });
   const stats = Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0));

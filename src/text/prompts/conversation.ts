@@ -21,8 +21,12 @@ export interface PromptTurn {
 /** Reply of the model to the instructions, as in the original; it marks where the episode begins. */
 export const ACKNOWLEDGEMENT = 'OK. I will follow the instructions and do my best to reach the goal.';
 
+/** Length of instructions: as long as the original's, or the world's short form of them. */
+export type InstructionLength = 'full' | 'short';
+
 /** Instructions of a world in a format. */
-export function instructions(world: WorldPrompt, format: PromptFormat): string {
+export function instructions(world: WorldPrompt, format: PromptFormat, length: InstructionLength = 'full'): string {
+  if (length === 'short' && world.short !== undefined) return `${world.short}\n${format.describe(world)}`;
   const parts = [world.role];
   const listsFunctions = format.id === 'function-calling' || format.id === 'code';
   if (world.forms.length > 0 && !listsFunctions) {

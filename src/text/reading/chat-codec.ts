@@ -13,7 +13,13 @@ import { createHash } from 'node:crypto';
 import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import type { ConversationOpening } from '../../core/trajectory.ts';
-import { ACKNOWLEDGEMENT, instructions, type Message, renderObservation } from '../prompts/conversation.ts';
+import {
+  ACKNOWLEDGEMENT,
+  type InstructionLength,
+  instructions,
+  type Message,
+  renderObservation,
+} from '../prompts/conversation.ts';
 import { FORMATS, type PromptFormat, readReply } from '../prompts/formats.ts';
 import type { ChatMessage, ChatTemplate } from '../templates/chat-template.ts';
 import { openText } from '../templates/model-text.ts';
@@ -34,6 +40,8 @@ export interface ChatCodecOptions {
   readonly world: WorldPrompt;
   /** Shape of an answer; `world`: the one the world asks for. */
   readonly format: keyof typeof FORMATS | 'world';
+  /** Length of the instructions; `full` where absent. */
+  readonly instructions?: InstructionLength;
   /** True where listed actions are shown to the model. */
   readonly listActions: boolean;
   /** Content of a system message; none where absent. */
@@ -88,7 +96,7 @@ export class ChatCodec implements Codec, Conversation {
     const { tokenizer, template, world, format, vocabSize } = options;
     this.#options = options;
     this.#format = FORMATS[format === 'world' ? world.format : format];
-    this.#start = instructions(world, this.#format);
+    this.#start = instructions(world, this.#format, options.instructions);
     const { system, listActions } = options;
     this.opening = { ...(system === undefined ? {} : { system }), instructions: this.#start, listed: listActions };
     this.#controls = new ControlTokens(tokenizer);

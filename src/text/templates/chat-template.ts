@@ -20,7 +20,7 @@ export interface RenderOptions {
 }
 
 /** Longest parse and longest rendering, milliseconds; a conversation of twenty messages takes one. */
-const RENDER_MS = 5000;
+const RENDER_MS = 1000;
 
 export class ChatTemplate {
   /** Text of the Jinja template. */

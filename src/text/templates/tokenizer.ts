@@ -4,22 +4,28 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { callWithin } from './deadline.ts';
 import type { Json } from './model-text.ts';
+import { rewriteParts } from './pre-tokenizers.ts';
 
 /** Milliseconds that the patterns of a tokenizer may take over one text. */
-const PATTERN_MS = 5000;
+const PATTERN_MS = 1000;
 /** UTF-16 units of the longest pattern; the longest in use has some hundreds. */
 const MAX_PATTERN_CHARS = 10_000;
 
 const CONTRACTIONS = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`;
 const REST = String.raw`\s*[\r\n]+|\s+(?!\S)|\s+`;
+const UPPER = String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;
+const LOWER = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
+const SIGNS = String.raw` ?[^\s\p{L}\p{N}]+[\r\n/]*`;
 /**
  * Patterns known to take time in proportion to the text, as tokenizers in use have them: Qwen 2 to 3, Llama 3, GPT-2,
- * and a few that replace one text. Any other one may backtrack without end, and runs where it can be stopped.
+ * Mistral NeMo, Phi-4-mini, and a few that replace one text. Any other one may backtrack without end, and runs where it can be stopped.
  */
 const LINEAR: ReadonlySet<string> = new Set([
   String.raw`${CONTRACTIONS}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|${REST}`,
   String.raw`${CONTRACTIONS}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|${REST}`,
   String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+  String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*|\p{N}|${SIGNS}|${REST}`,
+  String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+${CONTRACTIONS}?|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*${CONTRACTIONS}?|\p{N}{1,3}|${SIGNS}|${REST}`,
   String.raw`\p{N}{1,3}`,
   ' ',
 ]);
@@ -55,11 +61,13 @@ export class BpeTokenizer {
       const long = patterns.find(({ length }) => length > MAX_PATTERN_CHARS);
       if (long) throw new Error(`a pattern of ${long.length} characters; expected at most ${MAX_PATTERN_CHARS}`);
       this.#isGuarded = !patterns.every((pattern) => LINEAR.has(pattern));
-      this.#trusted = new Tokenizer(json, config);
+      const rewritten = rewriteParts(json);
+      this.#trusted = new Tokenizer(rewritten, config);
       const added = (json.added_tokens ?? []) as readonly AddedToken[];
       this.special = new Map(added.filter(({ special }) => special).map(({ content, id }) => [content, id]));
       this.fingerprint = createHash('sha256').update(JSON.stringify(json)).digest('hex');
-      this.#plain = new Tokenizer({ ...json, added_tokens: added.filter(({ special }) => !special) }, config);
+      const plain = { ...rewritten, added_tokens: added.filter(({ special }) => !special) };
+      this.#plain = new Tokenizer(withoutSpecialWords(plain, this.special), config);
     } catch (thrown) {
       throw new UserError('BAD_CHECKPOINT', `${source}: tokenizer.json cannot be used: ${messageOf(thrown)}`, {
         cause: thrown,
@@ -111,6 +119,19 @@ function* patternsIn(json: Json, level: number): Generator<string> {
     if (name === 'Regex' && typeof value === 'string') yield value;
     else if (typeof value === 'object' && value !== null) yield* patternsIn(value as Json, level + 1);
   }
+}
+
+/**
+ * Takes special tokens out of a vocabulary whose words are looked up before they are cut (`ignore_merges`): a word of
+ * their spelling would be one.
+ */
+function withoutSpecialWords(json: Json, special: ReadonlyMap<string, number>): Json {
+  const model = json.model as Json;
+  const vocab = model.vocab as Readonly<Record<string, number>>;
+  if (model.ignore_merges !== true || ![...special.keys()].some((content) => Object.hasOwn(vocab, content)))
+    return json;
+  const kept = Object.fromEntries(Object.entries(vocab).filter(([content]) => !special.has(content)));
+  return { ...json, model: { ...model, vocab: kept } };
 }
 
 function ids(tokenizer: Tokenizer, text: string): number[] {

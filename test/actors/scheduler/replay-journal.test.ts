@@ -129,7 +129,7 @@ class Run {
         resume() {},
         acted() {},
         observed() {},
-        overflowed() {},
+        truncated() {},
       },
     }));
     const learner = this.#system.spawn<GroupFinished>('learner', () => ({

@@ -103,6 +103,14 @@ describe('overTasks', () => {
     expect(high).toBeCloseTo((middle + spread) / (6 + z ** 2), 12);
   });
 
+  it('is Wilson over tasks where all tasks agree, always and never among them', () => {
+    for (const rate of [0, 0.5, 1]) {
+      const { value, low, high } = averageOverTasks([rate, rate, rate], 12);
+      const plain = wilson(3 * rate, 3);
+      expect([value, low, high]).toEqual([rate, plain.low, plain.high]);
+    }
+  });
+
   it('is never narrower than of as many independent episodes', () => {
     const { low, high } = averageOverTasks([0.5, 0.5, 0.5, 0.51], 32);
     const most = wilson(0.5025 * 32, 32);

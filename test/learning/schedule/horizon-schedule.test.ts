@@ -132,6 +132,24 @@ describe('adaptive', () => {
       expect(run({ ...exact, patience: 3, cooldown: 0 }, 7, broken)).toEqual([4, 4, 4, 4, 4, 4, 8]);
     });
 
+    it('climbs at its limits exactly: of success, of truncation, and of updates without a gain', () => {
+      const limit = { ...exact, patience: 2, cooldown: 0 };
+      expect(run(limit, 4, (h) => stats(h, 0.5, 0.2))).toEqual([4, 4, 8, 8]);
+      expect(run(limit, 4, (h) => stats(h, 0.5, 0.19))).toEqual([4, 4, 4, 4]);
+      // No success is enough: the first update gains, the next two do not, and that counts from the second of them on.
+      expect(run({ ...limit, growSuccess: 0.9 }, 6, (h) => stats(h, 0.25, 0.5))).toEqual([4, 4, 4, 4, 8, 8]);
+    });
+
+    it('adds up all parts of the horizon in force', () => {
+      const halves = (h: number) => ({
+        byHorizon: [...stats(h, 1, 1, 32).byHorizon, ...stats(h, 0, 0, 32).byHorizon, ...stats(h + 1, 0, 0).byHorizon],
+      });
+      const limit = { ...exact, patience: 1, cooldown: 0 };
+      expect(run(limit, 2, halves)).toEqual([4, 8]);
+      expect(run({ ...limit, growSuccess: 0.51, growTruncation: 0.5 }, 2, halves)).toEqual([4, 4]);
+      expect(run({ ...limit, growTruncation: 0.51 }, 2, halves)).toEqual([4, 4]);
+    });
+
     it('a rung is judged against the success it was entered with: it may collapse at once, after `patience`', () => {
       const answer = (h: number) => (h === 4 ? stats(4, 0.8, 0.5) : stats(8, 0.3, 0));
       expect(run({ ...exact, patience: 2, cooldown: 0 }, 5, answer)).toEqual([4, 4, 8, 8, 4]);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Rng } from '../../../src/core/rng.ts';
 import { TaskSampler, type TaskSampling } from '../../../src/learning/schedule/task-sampler.ts';
 
 const indices = [3, 5, 8, 13, 21];
@@ -38,6 +39,12 @@ describe('task sampler', () => {
     for (const count of counts(new TaskSampler('w', indices, 1, { type: 'uniform' }), 5000).values()) {
       expect(Math.abs(count - 1000)).toBeLessThan(120); // 4 standard deviations
     }
+  });
+
+  it('uniform: one random number a draw, whether or not it could be balanced', () => {
+    const sampler = new TaskSampler('w', indices, 7, { type: 'uniform' });
+    const rng = Rng.fromSeed(7).split('task-sampler');
+    for (let i = 0; i < 20; i++) expect(sampler.next().index).toBe(indices[rng.int(indices.length)]);
   });
 
   it('learnable: draws in proportion to p(1 − p) + floor', () => {

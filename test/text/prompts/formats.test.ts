@@ -232,3 +232,33 @@ it('puts errors before and actions after the observation, and renders chats as t
     expect(stop.length).toBeGreaterThan(0);
   }
 });
+
+describe('short instructions', () => {
+  const shortened = worlds.filter((id) => WORLDS[id]!.short !== undefined);
+
+  it('are there for every world', () => {
+    expect(shortened).toEqual(worlds.filter((id) => WORLDS[id]!.forms.length > 0));
+  });
+
+  it.each(shortened)('of %s name every form, in few words, and the format', (id) => {
+    const world = WORLDS[id]!;
+    const text = instructions(world, FORMATS.action, 'short');
+    const words = new Set(text.match(/[a-z0-9_]+/gi));
+    // Parameters are named otherwise here; what is written word for word must stand there.
+    const missing = world.forms.flatMap(({ template }) =>
+      template
+        .replaceAll(/\{[a-z_]+\}/g, ' ')
+        .match(/[a-z0-9_]+/gi)!
+        .filter((word) => !words.has(word)),
+    );
+    expect(missing).toEqual([]);
+    expect(text).toContain(FORMATS.action.describe(world));
+    // 120 tokens: SmolLM2's tokenizer makes 0.3 of a character of these texts at the most.
+    expect(text.length).toBeLessThan(400);
+  });
+
+  it('are the full ones where a world has none', () => {
+    const { short: _, ...world } = WORLDS.textcraft!;
+    expect(instructions(world, FORMATS.react, 'short')).toBe(instructions(world, FORMATS.react));
+  });
+});

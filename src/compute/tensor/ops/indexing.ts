@@ -29,7 +29,7 @@ const gatherOp: OpDefinition<AxisAttrs> = {
   },
   onnx(emit, x, _y, { axis }) {
     const blocks = axis === 0 ? emit.blocksOf(x[0]!) : undefined;
-    if (!blocks) return emit.node('Gather', x, { axis });
+    if (!blocks || blocks.source.offsets) return emit.node('Gather', x, { axis });
     const { rows, columns, source } = blocks;
     const { bits } = source;
     const codes = emit.external('u8', [rows, (columns * bits) / 8], source.codes);

@@ -94,17 +94,58 @@ export function linear(emit: Emitter, x: string, w: string): string {
 }
 
 /**
- * x·Wᵀ with W quantised. At level 4 the kernel rounds x to 8 bits too, row by row and block by block, so a row's result
- * is the same whatever rows are beside it; without it, 8 bits have no fast kernel on a cpu.
+ * x·Wᵀ with W quantised and x in float32, so that every program that computes with W computes the same function. A kernel that
+ * rounds x to 8 bits (level 4) is faster, but rounding makes leaps of float32's noise: over thirty layers two programs then differ by
+ * as much as the rounding itself, tenths of a nat with a real model, and neither can be trained by the other's log-probabilities.
+ *
+ * Offsets o of blocks add Σ over blocks of (sum of x in the block)·o, a product of a 32th of the size. For few rows and 8 bits
+ * the kernel with float32 has no fast form on a cpu: there x is a sum of three numbers of 8 bits, each what was rounded off before.
  */
 function byBlocks(emit: Emitter, x: string, { rows, columns, source }: OnnxBlocks, scale: number): string {
+  const { bits } = source;
   const perRow = columns / BLOCK;
-  const codes = emit.external('u8', [rows, perRow, (BLOCK * source.bits) / 8], source.codes);
+  const codes = emit.external('u8', [rows, perRow, (BLOCK * bits) / 8], source.codes);
   const scales = emit.external('f32', [rows * perRow], source.scales);
-  const attrs = { K: columns, N: rows, bits: source.bits, block_size: BLOCK, accuracy_level: 4 };
-  const product = emit.microsoft('MatMulNBits', [x, codes, scales], attrs);
+  const multiply = (x: string, level: number) =>
+    emit.microsoft('MatMulNBits', [x, codes, scales], {
+      ...{ K: columns, N: rows, bits, block_size: BLOCK, accuracy_level: level },
+    });
+  const inBlocks = () => emit.node('Reshape', [x, emit.i64([-1, perRow, BLOCK])]);
+  let product: string;
+  if (bits === 8 && emit.options.fewRows) {
+    const bytes = splitInBytes(emit, inBlocks(), columns).map((part) => multiply(part, ROUNDED));
+    product = bytes.reduce((a, b) => emit.node('Add', [a, b]));
+  } else product = multiply(x, FLOAT32);
+  if (source.offsets) {
+    const sums = emit.node('ReduceSum', [inBlocks(), emit.i64([2])], { keepdims: 0 });
+    const offsets = emit.external('f32', [rows, perRow], source.offsets);
+    product = emit.node('Add', [product, emit.node('Gemm', [sums, offsets], { transB: 1 })]);
+  }
   return scale === 1 ? product : emit.node('Mul', [product, emit.scalar(scale)]);
 }
+
+/** Accuracy levels of MatMulNBits: activations in float32, and rounded to 8 bits in blocks. */
+const FLOAT32 = 1;
+const ROUNDED = 4;
+
+/**
+ * Parts of x whose sum it is, each exactly as the rounding kernel reads it but for the last, which is smaller than x by 2⁻¹⁵: its
+ * own rounding, at 2⁻²², is float32's.
+ */
+function splitInBytes(emit: Emitter, blocks: string, columns: number): string[] {
+  const parts: string[] = [];
+  let rest = blocks;
+  for (let part = 1; part < PARTS; part++) {
+    const peak = emit.node('ReduceMax', [emit.node('Abs', [rest]), emit.i64([2])], { keepdims: 1 });
+    const step = emit.node('Max', [emit.node('Mul', [peak, emit.scalar(1 / 127)]), emit.scalar(1e-30)]);
+    const rounded = emit.node('Mul', [emit.node('Round', [emit.node('Div', [rest, step])]), step]);
+    parts.push(rounded);
+    rest = emit.node('Sub', [rest, rounded]);
+  }
+  return [...parts, rest].map((x) => emit.node('Reshape', [x, emit.i64([-1, columns])]));
+}
+
+const PARTS = 3;
 
 /**
  * Matrix product over the last two axes, op(a) [..., M, K] · op(b) [..., K, N] → [..., M, N]; the leading axes are

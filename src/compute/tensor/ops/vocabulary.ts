@@ -39,8 +39,8 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
   name: 'tokenScores',
   infer(inputs) {
     const [hidden, table, chosen, ...lists] = inputs as [Tensor, Tensor, Tensor, ...Tensor[]];
-    if (!readFixedAttrs(table))
-      throw misfit('tokenScores', 'the table must be a fixed tensor: no gradient reaches it', inputs);
+    if (!readFixedAttrs(table) && table.op !== 'stopGradient')
+      throw misfit('tokenScores', 'the table must be fixed, or stopGradient of it: no gradient reaches it', inputs);
     if (
       hidden.shape.length !== 2 ||
       hidden.shape[1] !== table.shape[1] ||
@@ -124,7 +124,7 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
 /**
  * Log-probability of each row's chosen token and entropy of its distribution softmax(hidden·tableᵀ).
  * @param hidden f32 [R, d]
- * @param table  [V, d], a fixed tensor
+ * @param table  [V, d], a fixed tensor or what `stopGradient` returned
  * @param chosen i32 [R, 1] in [0, V)
  * @param chunks parts of nearly equal size that the rows are taken in; only one part's [R/chunks, V] lives at a time
  * @param ids     ids that could be drawn; all where absent
