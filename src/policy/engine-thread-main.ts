@@ -4,7 +4,7 @@ import type { HostTensor } from '../compute/engine/engine.ts';
 import { openEngine } from '../compute/engine/open.ts';
 import { timeEngine } from '../compute/engine/timed.ts';
 import { systemClock } from '../core/clock.ts';
-import { messageOf } from '../core/errors.ts';
+import { recordError } from '../runtime/envelope.ts';
 import { type CallOutputs, compileCalls, LocalCalls } from './engine-call.ts';
 import {
   CLOSED,
@@ -12,7 +12,7 @@ import {
   type EngineThreadCommand,
   type EngineThreadData,
   type EngineThreadEvent,
-  type EngineThreadReady,
+  type EngineThreadOpened,
   type FollowedCache,
 } from './engine-thread.ts';
 import { KvCache } from './kv-cache.ts';
@@ -20,9 +20,7 @@ import { KvCache } from './kv-cache.ts';
 const { engine: engineOptions, config, decoder, state } = workerData as EngineThreadData;
 const port = parentPort!;
 
-const opened = await openEngine(engineOptions);
-const { engine, computing } = timeEngine(opened, systemClock);
-const calls = new LocalCalls(await compileCalls(engine, config, decoder), config, () => systemClock.now());
+const { calls, engine, computing } = await openCalls();
 
 /** Caches by their number. */
 const caches = new Map<number, KvCache>();
@@ -32,8 +30,23 @@ let last: Promise<void> = Promise.resolve();
 port.on('message', (command: EngineThreadCommand) => {
   last = last.then(() => obey(command));
 });
-const ready: EngineThreadReady = { engine: `${engine.name}/${engine.device}` };
-port.postMessage(ready);
+first({ engine: `${engine.name}/${engine.device}` });
+
+/** Opens the engine and compiles the programs. Where that fails the thread reports why, and ends. */
+async function openCalls() {
+  try {
+    const timed = timeEngine(await openEngine(engineOptions), systemClock);
+    const programs = await compileCalls(timed.engine, config, decoder);
+    return { ...timed, calls: new LocalCalls(programs, config, () => systemClock.now()) };
+  } catch (thrown) {
+    first({ error: recordError(thrown) });
+    process.exit(0);
+  }
+}
+
+function first(opened: EngineThreadOpened): void {
+  port.postMessage(opened);
+}
 
 async function obey(command: EngineThreadCommand): Promise<void> {
   switch (command.type) {
@@ -64,7 +77,7 @@ async function answer(run: () => Promise<CallOutputs>): Promise<void> {
       engineMs: computing.ms - before,
     });
   } catch (error) {
-    post({ type: 'failed', message: messageOf(error) });
+    post({ type: 'failed', error: recordError(error) });
   } finally {
     Atomics.store(state, COMPUTING, 0);
     Atomics.notify(state, COMPUTING);

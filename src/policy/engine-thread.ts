@@ -10,6 +10,7 @@ import type { EngineOptions } from '../compute/engine/engine.ts';
 import type { ModelConfig } from '../compute/model/config.ts';
 import type { DecoderKind } from '../compute/model/programs.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
+import { type ErrorRecord, reviveError } from '../runtime/envelope.ts';
 import { workerUrl } from '../runtime/module-url.ts';
 import type { CallOutputs, CallRunner, EngineCall, Feeds } from './engine-call.ts';
 import type { CacheLayout, KvCache } from './kv-cache.ts';
@@ -42,11 +43,8 @@ export interface FollowedCache {
   readonly layout: CacheLayout;
 }
 
-/** First message from the thread: its engine is open. */
-export interface EngineThreadReady {
-  /** Name and device, `onnxruntime-node/cpu`. */
-  readonly engine: string;
-}
+/** First message from the thread: its engine is open, with its name and device (`onnxruntime-node/cpu`); or it cannot be. */
+export type EngineThreadOpened = { readonly engine: string } | { readonly error: ErrorRecord };
 
 /** Every further message: the outcome of the oldest call that is under way. */
 export type EngineThreadEvent =
@@ -56,7 +54,7 @@ export type EngineThreadEvent =
       /** Milliseconds inside the engine. */
       readonly engineMs: number;
     }
-  | { readonly type: 'failed'; readonly message: string };
+  | { readonly type: 'failed'; readonly error: ErrorRecord };
 
 interface Call {
   resolve(out: CallOutputs): void;
@@ -84,7 +82,7 @@ export class EngineThread implements CallRunner {
     this.engine = engine;
     worker.on('message', (event: EngineThreadEvent) => {
       const call = this.#calls.shift();
-      if (event.type === 'failed') return call?.reject(new LongplayError('ENGINE_FAILED', event.message));
+      if (event.type === 'failed') return call?.reject(reviveError(event.error));
       this.computing.ms += event.engineMs;
       call?.resolve(event.out);
     });
@@ -103,7 +101,8 @@ export class EngineThread implements CallRunner {
 
   /**
    * Opens an engine in a thread and compiles the programs there.
-   * @throws {LongplayError} ENGINE_FAILED when that fails
+   * @throws {UserError} MISSING_ENGINE where this machine has no such engine or device
+   * @throws {LongplayError} ENGINE_FAILED when the thread or a program fails
    */
   static async open(data: Omit<EngineThreadData, 'state'>): Promise<EngineThread> {
     const state = new Int32Array(new SharedArrayBuffer(8));
@@ -112,12 +111,14 @@ export class EngineThread implements CallRunner {
       name: 'engine',
       execArgv: [],
     });
+    let opened: EngineThreadOpened;
     try {
-      const [{ engine }] = (await once(worker, 'message')) as [EngineThreadReady];
-      return new EngineThread(worker, engine, state);
+      [opened] = (await once(worker, 'message')) as [EngineThreadOpened];
     } catch (error) {
       throw new LongplayError('ENGINE_FAILED', `the engine's thread: ${messageOf(error)}`, { cause: error });
     }
+    if ('error' in opened) throw reviveError(opened.error);
+    return new EngineThread(worker, opened.engine, state);
   }
 
   load(weights: Feeds): void {
