@@ -162,4 +162,7 @@ function scienceWorldTasks(): SciWorldTasks {
 }
 
 /** Task tables by the name that the option `tasks` takes. */
-export const TABLES = { agentgym: agentGymTasks(), scienceworld: scienceWorldTasks() } as const;
+export const TABLES = {
+  agentgym: { ...agentGymTasks(), numbering: 'agentgym' },
+  scienceworld: { ...scienceWorldTasks(), numbering: 'scienceworld' },
+} as const;

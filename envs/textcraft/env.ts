@@ -78,7 +78,7 @@ export class TextCraft implements Env {
   constructor(options: Partial<TextCraftOptions> = {}) {
     this.#options = { ...DEFAULTS, ...options };
     const tree = treeOf(this.#options.order);
-    this.tasks = tasksOf(tree);
+    this.tasks = tasksOf(tree, this.#options.order);
     this.#book = this.#ruleBook(tree);
     const names = this.#options.names === 'permuted';
     const recombined = SHARE_RECOMBINED[this.#options.recipes];

@@ -1,5 +1,6 @@
 /** Task tables of the 544 goals, labelled by depth: the paper's 100 test ids and 374 train ids, and sets beside them. */
 import type { Split, TaskTable } from '../../src/core/task.ts';
+import type { Order } from './order.ts';
 import type { Tree } from './recipes.ts';
 import { waysTo } from './start.ts';
 
@@ -45,10 +46,11 @@ export const EVAL_SEED = 42;
 /**
  * Task table over the goals of a rule book. Seen in part are goals that a recipe on any way to a train id's goal makes.
  */
-export function tasksOf(tree: Tree): TaskTable {
+export function tasksOf(tree: Tree, order: Order): TaskTable {
   let madeInTraining: ReadonlySet<string> | undefined;
   return {
     count: tree.goals.length,
+    numbering: order,
     labels: ['depth 1', 'depth 2', 'depth 3', 'depth 4'],
     label(index) {
       const goal = tree.goals[index];

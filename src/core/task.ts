@@ -17,6 +17,11 @@ export type Split = 'train' | 'test';
 export interface TaskTable {
   /** Number of task indices; valid indices are 0 … count − 1. */
   readonly count: number;
+  /**
+   * Numbering of the tasks, where the world has several: the same index is another task under another one. Results keep it, and
+   * runs under different ones are not compared.
+   */
+  readonly numbering?: string;
   /** Sub-task labels in the order tables print them, e.g. `depth 1` … `depth 4`. */
   readonly labels: readonly string[];
   /** Label of one task. @throws {RangeError} if index is not in [0, count) */

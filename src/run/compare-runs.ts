@@ -83,6 +83,7 @@ export function compareRuns(dirs: readonly string[]): RunComparison {
     );
     throw new UserError('BAD_ARGUMENT', `compare: the runs have no evaluation in common (${had.join('; ')})`);
   }
+  checkNumbering(runs, names);
   const labels = nameGroups(groups);
   return {
     groups: groups.map((own, g) => ({
@@ -94,6 +95,22 @@ export function compareRuns(dirs: readonly string[]): RunComparison {
     differingKeys: differingKeys(groups.map(([first]) => first!.config)),
     evaluations: [...names].map((name) => compareEvaluation(name, groups)),
   };
+}
+
+/** Refuses evaluations whose task indices name different tasks. Results of earlier versions do not say. */
+function checkNumbering(runs: readonly Run[], names: ReadonlySet<string>): void {
+  const seen = new Map<string, string>();
+  for (const { dir, evaluations } of runs) {
+    for (const { name, numbering } of evaluations) {
+      if (names.has(name) && numbering !== undefined && !seen.has(numbering)) seen.set(numbering, dir);
+    }
+  }
+  if (seen.size < 2) return;
+  const found = [...seen].map(([numbering, dir]) => `${numbering} in ${dir}`).join(', ');
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `compare: the same task numbers name different tasks (${found}); evaluate the runs under the same env.options`,
+  );
 }
 
 const resultsSchema = z.looseObject({

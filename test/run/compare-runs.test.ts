@@ -14,11 +14,12 @@ import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const folder = temporaryFolder('compare');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const { tasks } = createEnv();
 const at = (name: string) => join(folder, name);
 
 function makeRun(name: string, seed: number, solved: number, overrides: Partial<RunConfigInput> = {}): void {
-  createRunFolder(at(name), smallConfig({ seed, ...overrides }));
+  const config = smallConfig({ seed, ...overrides });
+  createRunFolder(at(name), config);
+  const { tasks } = createEnv(config.env.options);
   const results = tasks.split('test').map((index, i) => ({
     task: { env: 'textcraft', index, seed: tasks.evalSeed },
     asked: 2,
@@ -36,6 +37,14 @@ function makeRun(name: string, seed: number, solved: number, overrides: Partial<
   }));
   writeFileSync(join(at(name), 'metrics.jsonl'), `${rows.map((row) => JSON.stringify(row)).join('\n')}\n{"cut":`);
 }
+
+it('runs whose task numbers name different tasks are refused', () => {
+  makeRun('sorted-1', 1, 40);
+  makeRun('published-1', 1, 60, { env: { id: 'textcraft', options: { order: 'agenttraj' } } });
+  expect(() => compareRuns([at('sorted-1'), at('published-1')])).toThrow(
+    `compare: the same task numbers name different tasks (sorted in ${at('sorted-1')}, agenttraj in ${at('published-1')}); evaluate the runs under the same env.options`,
+  );
+});
 
 const long: Partial<RunConfigInput> = { horizon: { type: 'fixed', rounds: 8 } };
 beforeAll(() => {

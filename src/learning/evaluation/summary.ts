@@ -37,6 +37,8 @@ export interface EvaluationSummary {
   readonly name: string;
   readonly horizon: number;
   readonly temperature: number;
+  /** Numbering of its task indices (`TaskTable.numbering`). */
+  readonly numbering?: string;
   readonly labels: readonly LabelSummary[];
   readonly all: LabelSummary;
   /** Tasks that training has not met in part (`TaskTable.seen`); absent where it has met none, or all, of those played. */
@@ -74,6 +76,7 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     name,
     horizon,
     temperature,
+    ...(tasks.numbering === undefined ? {} : { numbering: tasks.numbering }),
     labels,
     all: summary('all', results),
     ...(unseen.length > 0 && unseen.length < results.length ? { unseen: summary('unseen', unseen) } : {}),
