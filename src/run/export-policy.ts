@@ -15,7 +15,7 @@ import { writeAdapter } from '../policy/pretrained/adapter.ts';
 import { openModel } from '../policy/pretrained/folder.ts';
 import { type ExportType, exportGguf } from '../policy/pretrained/gguf/export.ts';
 import { locateGguf } from '../policy/pretrained/locate.ts';
-import { mergedRows, trainedRows, writeMerged, writeTrained } from '../policy/pretrained/merge.ts';
+import { openMergedRows, openTrainedRows, writeMerged, writeTrained } from '../policy/pretrained/merge.ts';
 
 /** Forms of an exported model, as the command line names them. */
 export const EXPORT_FORMS = ['hf', 'adapter', 'gguf'] as const;
@@ -69,10 +69,12 @@ export function exportPolicy(
   }
   if (identity.model.valueHead) notes.push('the value head has no place in this form and is left out');
   if (to === 'gguf') {
-    const rows = lora ? mergedRows(base, lora, params.values) : trainedRows(base, params.values);
+    const rows = lora ? openMergedRows(base, lora, params.values) : openTrainedRows(base, params.values);
     const name = basename(nameBaseModel(path));
-    notes.push(...exportGguf(out, base, { type, rows, source: locateGguf(path), name, onProgress }));
-  } else if (!lora) {
+    const remarks = exportGguf(out, base, { type, rows, source: locateGguf(path), name, onProgress });
+    return { update: params.version, notes: [...notes, ...remarks] };
+  }
+  if (!lora) {
     if (to === 'adapter')
       throw new UserError('BAD_ARGUMENT', `${dir}: every weight was trained, there is no adapter; use --to hf`);
     writeTrained(base, params.values, out);

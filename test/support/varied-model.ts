@@ -11,7 +11,7 @@ import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { openModel } from '../../src/policy/pretrained/folder.ts';
 import { EXPORT_TYPES, exportGguf } from '../../src/policy/pretrained/gguf/export.ts';
-import { trainedRows } from '../../src/policy/pretrained/merge.ts';
+import { openTrainedRows } from '../../src/policy/pretrained/merge.ts';
 import { encodeSafetensors } from '../../src/storage/safetensors.ts';
 import type { Json } from '../../src/text/templates/model-text.ts';
 
@@ -39,6 +39,6 @@ if (script?.match(/varied-model\.[jt]s$/) && out !== undefined) {
   writeRecordedModel(join(out, 'folder'));
   const base = openModel(join(out, 'folder'));
   for (const type of EXPORT_TYPES) {
-    exportGguf(join(out, `${type}.gguf`), base, { type, rows: trainedRows(base, {}), name: 'tiny' });
+    exportGguf(join(out, `${type}.gguf`), base, { type, rows: openTrainedRows(base, {}), name: 'tiny' });
   }
 }

@@ -84,6 +84,8 @@ async function exportModel(run: string, to: ExportForm, { out, type }: ExportFla
 /** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending names one, or they differ */
 function formatOf({ format, out }: ExportFlags): Format {
   if (out === '-') throw new UserError('BAD_ARGUMENT', '--out -: expected a file, e.g. episodes.jsonl');
+  if (/\.gguf$/i.test(out))
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names a model; use --to gguf`);
   const fitting = BY_ENDING[extname(out).toLowerCase()];
   if (format === undefined && !fitting) {
     const endings = Object.keys(BY_ENDING).join(', ');

@@ -21,14 +21,14 @@ export function mergeWeight(
   name: string,
 ): Float32Array {
   const [rows] = rowsOf(shards.weights.get(name)!.shape);
-  return mergedRows({ shards }, lora, values)(name, 0, rows);
+  return openMergedRows({ shards }, lora, values)(name, 0, rows);
 }
 
 /** Reads rows of a weight as they are after training, float32. */
 export type TrainedRows = (name: string, from: number, count: number) => Float32Array;
 
 /** Makes the reader of the rows that {@link mergeWeight} merges: a few of them take little memory. */
-export function mergedRows(
+export function openMergedRows(
   { shards }: Pick<PretrainedModel, 'shards'>,
   lora: LoraConfig,
   values: Readonly<Record<string, Float32Array>>,
@@ -57,7 +57,7 @@ export function mergedRows(
 }
 
 /** Makes the reader of weights that were trained themselves; of those that were not, it reads what is stored. */
-export function trainedRows(
+export function openTrainedRows(
   { shards }: Pick<PretrainedModel, 'shards'>,
   values: Readonly<Record<string, Float32Array>>,
 ): TrainedRows {

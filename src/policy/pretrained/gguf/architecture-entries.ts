@@ -10,7 +10,7 @@ import { readJson } from '../../../text/templates/model-text.ts';
 import { FAMILIES, familyOf } from '../families.ts';
 import type { PretrainedModel } from '../folder.ts';
 import { readModelConfig } from '../model-config.ts';
-import { interleavedHeads, LAYER_PARTS, PARTS, readArchitecture } from './architecture.ts';
+import { countInterleavedHeads, LAYER_PARTS, PARTS, readArchitecture } from './architecture.ts';
 import { type GgufEntries, type GgufEntry, valuesOf } from './header.ts';
 
 /** Architectures whose tensors llama.cpp has one by one under the names of architecture.ts. */
@@ -54,7 +54,7 @@ export function describeArchitecture({ folder, config }: Pick<PretrainedModel, '
   const weights = weightSpecs(config).map(({ name: weight, shape }): ExportedWeight => {
     const name = nameOf(weight);
     if (name === undefined) throw new UserError('BAD_ARGUMENT', `${folder}: weight ${weight} has no name in GGUF`);
-    const heads = family.interleaves ? interleavedHeads(name, config.heads, config.kvHeads) : 0;
+    const heads = family.interleaves ? countInterleavedHeads(name, config.heads, config.kvHeads) : 0;
     return { weight, name, shape, interleavedHeads: heads };
   });
   checkReadBack(folder, config, entries, weights);

@@ -150,7 +150,7 @@ export function readArchitecture(gguf: Pick<GgufFile, 'file' | 'metadata' | 'ten
       .map((tensor) => ({
         name: nameOf(tensor.name) ?? refuse(`tensor ${describeValue(tensor.name)} is not known here`),
         tensor,
-        interleavedHeads: family.interleaves ? interleavedHeads(tensor.name, heads, kvHeads) : 0,
+        interleavedHeads: family.interleaves ? countInterleavedHeads(tensor.name, heads, kvHeads) : 0,
       })),
   };
 }
@@ -187,7 +187,7 @@ function nameOf(tensor: string): string | undefined {
 }
 
 /** Heads whose rows llama.cpp interleaves in a tensor, in a family where it does. */
-export function interleavedHeads(tensor: string, heads: number, kvHeads: number): number {
+export function countInterleavedHeads(tensor: string, heads: number, kvHeads: number): number {
   if (/\.attn_q\.(weight|bias)$/.test(tensor)) return heads;
   return /\.attn_k\.(weight|bias)$/.test(tensor) ? kvHeads : 0;
 }

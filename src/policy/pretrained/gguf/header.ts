@@ -15,6 +15,9 @@ export type GgufEntry =
 /** Metadata in the order in which it is written. */
 export type GgufEntries = ReadonlyMap<string, GgufEntry>;
 
+/** Version of the format. */
+const VERSION = 3;
+
 /** Numbers of the types in the file. */
 const TYPES = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 } as const;
 
@@ -66,19 +69,21 @@ export function encodeHeader(
   tensors: readonly PlannedTensor[],
   alignment: number,
 ): { readonly header: Uint8Array; readonly placed: readonly GgufTensor[]; readonly size: number } {
-  const parts: Uint8Array[] = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length), ...entries];
+  const table: Uint8Array[] = [];
   const placed: GgufTensor[] = [];
   let end = 0;
   for (const { name, type, shape } of tensors) {
     const { id, block, bytes: each } = BLOCK_TYPES[type];
     const bytes = (shape.reduce((product, size) => product * size, 1) / block) * each;
-    parts.push(text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(id), u64(end));
+    const sizes = [...shape].reverse().map(u64);
+    table.push(Buffer.concat([text(name), u32(shape.length), ...sizes, u32(id), u64(end)]));
     placed.push({ name, type, shape, offset: end, bytes });
     end += align(bytes, alignment);
   }
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const start = align(length, alignment);
-  const header = Buffer.concat([...parts, new Uint8Array(start - length)]);
+  const counts = [u64(tensors.length), u64(entries.length)];
+  const whole = Buffer.concat([Buffer.from('GGUF'), u32(VERSION), ...counts, ...entries, ...table]);
+  const start = align(whole.length, alignment);
+  const header = Buffer.concat([whole, new Uint8Array(start - whole.length)]);
   return {
     header,
     placed: placed.map((tensor) => ({ ...tensor, offset: start + tensor.offset })),

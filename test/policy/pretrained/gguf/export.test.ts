@@ -13,7 +13,7 @@ import { type GgufFile, readGguf } from '../../../../src/policy/pretrained/gguf/
 import { readTokenizer, WORD_RULES } from '../../../../src/policy/pretrained/gguf/tokenizer.ts';
 import { describeTokenizer } from '../../../../src/policy/pretrained/gguf/tokenizer-entries.ts';
 import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
-import { trainedRows } from '../../../../src/policy/pretrained/merge.ts';
+import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
 import { readWeight } from '../../../../src/policy/pretrained/shards.ts';
 import { type Json, openText } from '../../../../src/text/templates/model-text.ts';
 import { BpeTokenizer } from '../../../../src/text/templates/tokenizer.ts';
@@ -68,7 +68,7 @@ function make(config: Json): void {
 /** Writes a model as it is stored. */
 function write(model: string, type: ExportType, values: Readonly<Record<string, Float32Array>> = {}) {
   const base = openModel(model);
-  const rows = trainedRows(base, values);
+  const rows = openTrainedRows(base, values);
   return exportGguf(file, base, { type, rows, source: locateGguf(model), name: 'tiny' });
 }
 
@@ -213,7 +213,7 @@ describe('a GGUF file that is written', () => {
     make({});
     const base = openModel(folder);
     const seen: number[] = [];
-    const rows = trainedRows(base, {});
+    const rows = openTrainedRows(base, {});
     exportGguf(file, base, { type: 'f16', rows, name: 'tiny', onProgress: (bytes, of) => seen.push(bytes / of) });
     expect(seen.at(-1)).toBe(1);
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
@@ -225,7 +225,7 @@ describe('a GGUF file that is written', () => {
     writeFileSync(file, 'here before');
     const base = openModel(folder);
     let left = 5;
-    const rows = trainedRows(base, {});
+    const rows = openTrainedRows(base, {});
     const failing = (name: string, from: number, count: number) => {
       if (left-- === 0) throw new Error('no more');
       return rows(name, from, count);

@@ -16,7 +16,7 @@ import { freeze } from '../../../../src/policy/pretrained/base.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { EXPORT_TYPES, exportGguf } from '../../../../src/policy/pretrained/gguf/export.ts';
 import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
-import { trainedRows } from '../../../../src/policy/pretrained/merge.ts';
+import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
 import { openText } from '../../../../src/text/templates/model-text.ts';
 import { readLines } from '../../../support/json-lines.ts';
 import { writeVariedModel } from '../../../support/varied-model.ts';
@@ -74,7 +74,7 @@ describe.skipIf(!llama)('llama.cpp', () => {
     writeVariedModel(folder, config);
     const base = openModel(folder, 256);
     const file = join(dir, `${name}.gguf`);
-    exportGguf(file, openModel(folder), { type: 'f32', rows: trainedRows(base, {}), name });
+    exportGguf(file, openModel(folder), { type: 'f32', rows: openTrainedRows(base, {}), name });
     const { tokenizer } = openText(folder);
     const prompts = strings.map((text) => tokenizer.encode(text));
     const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
@@ -97,7 +97,7 @@ describe.skipIf(!llama)('llama.cpp', () => {
     async (type) => {
       const base = openModel(real);
       const file = join(dir, `${type}.gguf`);
-      exportGguf(file, base, { type, rows: trainedRows(base, {}), name: '', source: locateGguf(real) });
+      exportGguf(file, base, { type, rows: openTrainedRows(base, {}), name: '', source: locateGguf(real) });
       const recorded = readLines(new URL('../../../fixtures/gguf/smollm2-135m.jsonl', import.meta.url)) as readonly {
         readonly text: string;
         readonly ids: readonly number[];
