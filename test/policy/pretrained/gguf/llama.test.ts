@@ -3,7 +3,7 @@
  * `npm install node-llama-cpp` has put its prebuilt program. Nothing of it is a dependency here.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,7 @@ import { decodeGraph, forwardGraph, prefillGraph } from '../../../../src/compute
 import { freeze } from '../../../../src/policy/pretrained/base.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { EXPORT_TYPES, exportGguf } from '../../../../src/policy/pretrained/gguf/export.ts';
+import { readTokenizer } from '../../../../src/policy/pretrained/gguf/tokenizer.ts';
 import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
 import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
 import { openText } from '../../../../src/text/templates/model-text.ts';
@@ -89,6 +90,29 @@ describe.skipIf(!llama)('llama.cpp', () => {
     expect(ids).toEqual(prompts);
     expect(new Set(expected.flat()).size).toBeGreaterThan(10);
     expect(greedy).toEqual(expected);
+  });
+
+  it.each([0, 1])('encodes as SentencePiece does (recording %i)', (which) => {
+    const recorded = readLines(new URL('../../../fixtures/tokenizers/sentence-pieces.jsonl', import.meta.url));
+    const { entries, strings } = recorded[which] as {
+      readonly entries: Readonly<Record<string, string>>;
+      readonly strings: readonly (readonly [text: string, ids: readonly number[]])[];
+    };
+    const folder = join(dir, `pieces ${which}`);
+    writeVariedModel(folder, { model_type: 'llama', vocab_size: 448 });
+    const { tokenizer, config } = readTokenizer({ file: 'here', metadata: new Map(Object.entries(entries)) });
+    writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
+    writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify(config));
+    const base = openModel(folder);
+    const file = join(dir, `pieces-${which}.gguf`);
+    exportGguf(file, base, { type: 'f32', rows: openTrainedRows(base, {}), name: 'pieces' });
+    const { ids } = ask(
+      file,
+      [],
+      strings.map(([text]) => text),
+    );
+    expect(strings.length).toBeGreaterThan(100);
+    expect(ids).toEqual(strings.map(([, expected]) => expected));
   });
 
   it.skipIf(!existsSync(real)).each(EXPORT_TYPES)(
