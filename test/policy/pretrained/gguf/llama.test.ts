@@ -15,10 +15,11 @@ import { decodeGraph, forwardGraph, prefillGraph } from '../../../../src/compute
 import { freeze } from '../../../../src/policy/pretrained/base.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { EXPORT_TYPES, exportGguf } from '../../../../src/policy/pretrained/gguf/export.ts';
-import { readTokenizer } from '../../../../src/policy/pretrained/gguf/tokenizer.ts';
+import { readTokenizer, WORD_RULES } from '../../../../src/policy/pretrained/gguf/tokenizer.ts';
 import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
 import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
-import { openText } from '../../../../src/text/templates/model-text.ts';
+import { type Json, openText } from '../../../../src/text/templates/model-text.ts';
+import { BpeTokenizer } from '../../../../src/text/templates/tokenizer.ts';
 import { readLines } from '../../../support/json-lines.ts';
 import { writeVariedModel } from '../../../support/varied-model.ts';
 
@@ -114,6 +115,35 @@ describe.skipIf(!llama)('llama.cpp', () => {
     expect(strings.length).toBeGreaterThan(100);
     expect(ids).toEqual(strings.map(([, expected]) => expected));
   });
+
+  it.each(['gpt-2', 'smollm', 'qwen2', 'llama-bpe', 'smaug-bpe', 'tekken', 'gpt-4o'])(
+    'cuts words as we do by the rule %s',
+    (rule) => {
+      type Strings = readonly (readonly [text: string, ...rest: unknown[]])[];
+      const [first, ...variants] = readLines(
+        new URL('../../../fixtures/tokenizers/byte-level.jsonl', import.meta.url),
+      ) as readonly [{ readonly base: Json }, ...{ readonly strings: Strings }[]];
+      const { normalizer, preTokenizer, ignoreMerges = false } = WORD_RULES[rule]!;
+      const model = { ...(first.base.model as Json), ignore_merges: ignoreMerges };
+      const json = { ...first.base, normalizer, pre_tokenizer: preTokenizer, model };
+      const folder = join(dir, `rule ${rule}`);
+      writeVariedModel(folder, { model_type: 'llama', vocab_size: 1024 });
+      writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(json));
+      writeFileSync(join(folder, 'tokenizer_config.json'), '{}');
+      const base = openModel(folder);
+      const file = join(dir, `rule-${rule}.gguf`);
+      exportGguf(file, base, { type: 'f16', rows: openTrainedRows(base, {}), name: rule });
+      // llama.cpp composes no letters, and in two rules it takes marks and the long s for no letters.
+      const strange = ['tekken', 'gpt-4o'].includes(rule) ? /[\u017f\p{M}]/u : /^(?!)/;
+      const texts = [...new Set(variants.flatMap(({ strings }) => strings.map(([text]) => text)))].filter(
+        (text) => (normalizer === null || text === text.normalize('NFC')) && !strange.test(text),
+      );
+      expect(texts.length).toBeGreaterThan(500);
+      const { ids } = ask(file, [], texts);
+      const tokenizer = new BpeTokenizer(json, {}, rule);
+      for (const [i, text] of texts.entries()) expect(ids[i], JSON.stringify(text)).toEqual(tokenizer.encode(text));
+    },
+  );
 
   it.skipIf(!existsSync(real)).each(EXPORT_TYPES)(
     'writes 64 tokens of the real model as we do (%s)',
