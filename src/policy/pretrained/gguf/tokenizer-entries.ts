@@ -36,7 +36,7 @@ export interface TokenizerEntries {
  * Describes the tokenizer and the template of a folder.
  * @param vocabSize rows of the token table: ids beyond the tokenizer's are named as unused
  * @param endTokens ids that end a turn
- * @throws {UserError} BAD_ARGUMENT for a tokenizer that llama.cpp does not have
+ * @throws {UserError} BAD_ARGUMENT for a tokenizer that llama.cpp does not have; BAD_CHECKPOINT for one that cannot be used
  */
 export function describeTokenizer(folder: string, vocabSize: number, endTokens: readonly number[]): TokenizerEntries {
   const refuse = (what: string): never => {
@@ -45,6 +45,8 @@ export function describeTokenizer(folder: string, vocabSize: number, endTokens: 
       `${folder}: tokenizer.json: ${what}: a GGUF file has no such form; use --to hf`,
     );
   };
+  // What cannot be used here is refused by its reader.
+  const used = openText(folder).template?.text;
   const json = readJson(folder, 'tokenizer.json');
   const config = readJson(folder, 'tokenizer_config.json');
   const model = isRecord(json.model) ? json.model : refuse('it has no model');
@@ -52,8 +54,8 @@ export function describeTokenizer(folder: string, vocabSize: number, endTokens: 
   for (const field of ['dropout', 'continuing_subword_prefix', 'end_of_word_suffix']) {
     if (model[field]) refuse(`model.${field} is ${describeValue(model[field])}`);
   }
-  const vocab = model.vocab as Readonly<Record<string, number>>;
-  const merges = (model.merges as readonly (string | readonly [string, string])[]).map((pair) => {
+  const vocab = isRecord(model.vocab) ? (model.vocab as Readonly<Record<string, number>>) : refuse('it has no vocab');
+  const merges = ((model.merges ?? []) as readonly (string | readonly [string, string])[]).map((pair) => {
     const parts = typeof pair === 'string' ? pair.split(' ') : pair;
     return parts.length === 2 ? (parts as [string, string]) : refuse(`model.merges has ${describeValue(pair)}`);
   });
@@ -104,7 +106,7 @@ export function describeTokenizer(folder: string, vocabSize: number, endTokens: 
       ),
     } satisfies Record<string, GgufEntry>).map(([name, entry]) => [`tokenizer.ggml.${name}`, entry]),
   );
-  for (const [name, template] of templatesOf(folder, config)) entries.set(name, { type: 'string', value: template });
+  for (const [name, template] of templatesOf(used, config)) entries.set(name, { type: 'string', value: template });
   checkReadBack(folder, entries, merges, refuse);
   return { entries, lostEnds: ends.slice(3) };
 }
@@ -178,8 +180,7 @@ function beginsWith(processor: unknown, bos: unknown): boolean {
 }
 
 /** Chat templates by the names of their entries: the one that is used here, and named ones beside it. */
-function templatesOf(folder: string, config: Json): readonly (readonly [name: string, template: string])[] {
-  const used = openText(folder).template?.text;
+function templatesOf(used: string | undefined, config: Json): readonly (readonly [name: string, template: string])[] {
   const list = Array.isArray(config.chat_template) ? config.chat_template : [];
   const named = list.filter(({ name, template }) => name !== 'default' && typeof template === 'string');
   return [

@@ -4,7 +4,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { loraSpecs } from '../../../../src/compute/model/lora.ts';
+import { weightSpecs } from '../../../../src/compute/model/parameters.ts';
 import { toBfloat16, toFloat16, widen } from '../../../../src/compute/tensor/fixed.ts';
+import { Rng } from '../../../../src/core/rng.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { type BLOCK_TYPES, decodeBlocks } from '../../../../src/policy/pretrained/gguf/blocks.ts';
 import { encodeBlocks, type WrittenType } from '../../../../src/policy/pretrained/gguf/encode-blocks.ts';
@@ -13,7 +16,7 @@ import { type GgufFile, readGguf } from '../../../../src/policy/pretrained/gguf/
 import { readTokenizer, WORD_RULES } from '../../../../src/policy/pretrained/gguf/tokenizer.ts';
 import { describeTokenizer } from '../../../../src/policy/pretrained/gguf/tokenizer-entries.ts';
 import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
-import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
+import { mergeWeight, openMergedRows, openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
 import { readWeight } from '../../../../src/policy/pretrained/shards.ts';
 import { type Json, openText } from '../../../../src/text/templates/model-text.ts';
 import { BpeTokenizer } from '../../../../src/text/templates/tokenizer.ts';
@@ -207,6 +210,48 @@ describe('a GGUF file that is written', () => {
     const trained = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) => Math.fround(Math.sin(i)));
     write(folder, 'f32', { [name]: trained });
     expect(readWeight(openModel(file).shards.weights.get(name)!)).toEqual(trained);
+  });
+
+  it('takes an adapter, a head at a time', () => {
+    make({ model_type: 'llama' });
+    const base = openModel(folder);
+    const lora = { rank: 3, alpha: 6, targets: ['k_proj', 'up_proj'] };
+    const rng = Rng.fromSeed(8);
+    const specs = loraSpecs(weightSpecs(base.config), lora);
+    const values = Object.fromEntries(
+      specs.map(({ name, shape }) => [name, new Float32Array(shape[0]! * shape[1]!).map(() => rng.normal())]),
+    );
+    exportGguf(file, base, { type: 'f32', rows: openMergedRows(base, lora, values), name: 'tiny' });
+    const written = openModel(file).shards.weights;
+    let changed = 0;
+    for (const [name, stored] of base.shards.weights) {
+      const merged = mergeWeight(base, lora, values, name);
+      if (merged.some((value, i) => value !== readWeight(stored)[i])) changed++;
+      expect(readWeight(written.get(name)!), name).toEqual(merged);
+    }
+    expect(changed).toBe(4);
+  });
+
+  it('of an adapter as it begins has the weights to the last bit, negative zeros too', () => {
+    make({ model_type: 'llama' });
+    const name = 'model.layers.0.self_attn.k_proj.weight';
+    const { source } = openModel(folder).shards.weights.get(name)!;
+    const bytes = readFileSync(source.file);
+    bytes.writeFloatLE(-0, source.offset + 4);
+    writeFileSync(source.file, bytes);
+    const base = openModel(folder);
+    const lora = { rank: 2, alpha: 4, targets: ['k_proj'] };
+    const specs = loraSpecs(weightSpecs(base.config), lora);
+    const zeros = Object.fromEntries(
+      specs.map(({ name: one, shape }) => [
+        one,
+        new Float32Array(shape[0]! * shape[1]!).fill(/lora_A/.test(one) ? 1 : 0),
+      ]),
+    );
+    exportGguf(file, base, { type: 'f32', rows: openMergedRows(base, lora, zeros), name: 'tiny' });
+    const found = readWeight(openModel(file).shards.weights.get(name)!);
+    expect(Object.is(found[1], -0)).toBe(true);
+    expect(found).toEqual(readWeight(base.shards.weights.get(name)!));
   });
 
   it('reports its growth, and ends whole', () => {
