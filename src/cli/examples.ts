@@ -27,6 +27,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
     'export runs/run --out episodes.json',
     'export runs/run --out turns.parquet --success',
     'export runs/run --to adapter --out adapter',
+    'export runs/run --to gguf --out model.gguf --type q8_0',
   ],
   envs: ['envs', 'envs --json'],
   'check-env': ['check-env ./my/env.mjs', 'check-env ./my/env.mjs --option size=small --cases 200'],

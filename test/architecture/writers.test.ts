@@ -43,6 +43,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/commands/view.ts',
     'src/cluster/init.ts',
     'src/policy/pretrained/adapter.ts',
+    'src/policy/pretrained/gguf/export.ts',
     'src/policy/pretrained/merge.ts',
     'src/retrieval/build-index.ts',
     'src/retrieval/index-writer.ts',

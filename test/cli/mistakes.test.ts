@@ -151,6 +151,16 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     () => ['export', trained, '--to', 'hf', '--success', '--out', join(folder, 'x')],
     /export: --success: .*--to writes a model/,
   ],
+  [
+    'contradiction',
+    () => ['export', trained, '--to', 'hf', '--type', 'f16', '--out', join(folder, 'x')],
+    /export: --type: .*use --to gguf/,
+  ],
+  [
+    'contradiction',
+    () => ['export', trained, '--out', join(folder, 'x.gguf')],
+    /its ending names a model; use --to gguf/,
+  ],
   ['wrong file', () => ['export', traces, '--format', 'chatml', '--out', '-'], /--out -: expected a file/],
   ['contradiction', () => ['serve-retriever', corpus, '--corpus', corpus], /is a corpus itself/],
   ['misspelt', () => ['help', 'trian'], /unknown command 'trian'/],

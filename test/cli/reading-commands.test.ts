@@ -85,6 +85,7 @@ const READERS: Readonly<Record<string, (dir: string) => Promise<{ readonly code:
   'export, pairs': (dir) => run('export', dir, '--format', 'dpo', '--out', fresh('pairs.jsonl')),
   'export, Parquet': (dir) => run('export', dir, '--out', fresh('turns.parquet')),
   'export --to hf': (dir) => run('export', dir, '--to', 'hf', '--out', fresh('model')),
+  'export --to gguf': (dir) => run('export', dir, '--to', 'gguf', '--out', fresh('model.gguf')),
   replay: (dir) => run('replay', dir),
   'replay --check': (dir) => run('replay', dir, '--check'),
   'replay-learner': (dir) => run('replay-learner', dir),
@@ -182,8 +183,9 @@ describe('a command that reads leaves as it was', { timeout: 600_000 }, () => {
   it('a run that is finished', async () => {
     const codes = await readAll(copy());
     // All but those which the small policy gives nothing to do: it is no language model, and a server is not there.
-    const { 'export --to hf': model, 'doctor --model': doctor, 'cluster status': status, ...rest } = codes;
-    expect([model, doctor === 0, status === 0]).toEqual([2, false, false]);
+    const { 'doctor --model': doctor, 'cluster status': status, ...others } = codes;
+    const { 'export --to hf': model, 'export --to gguf': file, ...rest } = others;
+    expect([model, file, doctor === 0, status === 0]).toEqual([2, 2, false, false]);
     expect(Object.entries(rest).filter(([, code]) => code !== 0)).toEqual([]);
   });
 

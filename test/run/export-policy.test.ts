@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { f32, promptsOf } from '../../experiments/parity/llm-feeds.ts';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
@@ -17,11 +17,14 @@ import { runStateOf } from '../../src/learning/learner/run-state.ts';
 import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
 import { freeze } from '../../src/policy/pretrained/base.ts';
 import { openModel, type PretrainedModel } from '../../src/policy/pretrained/folder.ts';
+import { readGguf } from '../../src/policy/pretrained/gguf/file.ts';
 import { readWeight } from '../../src/policy/pretrained/shards.ts';
 import { exportPolicy } from '../../src/run/export-policy.ts';
 import { readRunConfig } from '../../src/run/run-folder.ts';
 import { openText } from '../../src/text/templates/model-text.ts';
+import { playPlan } from '../support/play-plan.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
+import { ggufOf, writeGguf } from '../support/write-gguf.ts';
 
 const importsOf = (modules: string) =>
   ['python3', '/usr/bin/python3'].find((bin) => spawnSync(bin, ['-c', `import ${modules}`]).status === 0);
@@ -37,6 +40,7 @@ const moved = (values: Readonly<Record<string, Float32Array>>) => {
 };
 
 beforeAll(async () => {
+  vi.stubEnv('LONGPLAY_CACHE', join(dir, 'cache'));
   writeTinyChatModel(join(dir, 'model'));
   const settings = (more: readonly string[]) => [`policy.path=${join(dir, 'model')}`, ...more];
   await makePolicyRun(
@@ -53,7 +57,10 @@ beforeAll(async () => {
   );
   await makePolicyRun(join(dir, 'full'), 'textcraft', settings(['policy.kind=checkpoint', 'policy.full=true']), moved);
 }, 120_000);
-afterAll(() => rmSync(dir, { recursive: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(dir, { recursive: true });
+});
 
 /** Weights that a run trained. */
 function trained(run: string) {
@@ -113,6 +120,76 @@ describe.each(['lora', 'beside', 'full'])('a run (%s)', (run) => {
     expect(config(out)).toBe(config(join(dir, 'model')));
     expect(() => exportPolicy(join(dir, run), readRunConfig(join(dir, run)), 'hf', out)).toThrow(/exists already/);
   });
+});
+
+describe.each(['lora', 'full'])('a run (%s) as a GGUF file', (run) => {
+  it('computes the same', { timeout: 120_000 }, async () => {
+    const out = join(dir, `${run}.gguf`);
+    const config = readRunConfig(join(dir, run));
+    const { update, notes } = exportPolicy(join(dir, run), config, 'gguf', out, { type: 'f32' });
+    expect([update, notes]).toEqual([7, []]);
+    const expected = await expectedOf(run);
+    expectAlike(await stored(openModel(out)), expected);
+    expect(() => exportPolicy(join(dir, run), config, 'gguf', out)).toThrow(/exists already/);
+    // Halves, unless another type is asked for: alike, and not the same.
+    const halves = join(dir, `${run}-halves.gguf`);
+    exportPolicy(join(dir, run), config, 'gguf', halves);
+    const rounded = await stored(openModel(halves));
+    const off = Math.max(...rounded.map((x, i) => Math.abs(x - expected[i]!)));
+    expect(off).toBeGreaterThan(1e-5);
+    expect(off).toBeLessThan(0.05);
+  });
+});
+
+it('a run beside a GGUF file keeps the file’s metadata, and without training its numbers', async () => {
+  const source = join(dir, 'source.gguf');
+  const { metadata, tensors } = ggufOf(join(dir, 'model'), 'qwen2');
+  writeGguf(source, { metadata: { 'general.author': 'somebody', ...metadata }, tensors });
+  const run = join(dir, 'beside-gguf');
+  // An adapter as it begins: B is zero.
+  await makePolicyRun(run, 'textcraft', [
+    'policy.kind=checkpoint',
+    `policy.path=${source}`,
+    `policy.adapter=${adapter}`,
+  ]);
+  const out = join(dir, 'beside-gguf.gguf');
+  exportPolicy(run, readRunConfig(run), 'gguf', out, { type: 'f32' });
+  const [found, expected] = [readGguf(out), readGguf(source)];
+  expect(found.metadata.get('general.author')).toBe('somebody');
+  expect([...found.tensors.keys()]).toEqual([...expected.tensors.keys()]);
+  const bytesOf = (path: string, { offset, bytes }: { readonly offset: number; readonly bytes: number }) =>
+    readFileSync(path).subarray(offset, offset + bytes);
+  for (const [name, tensor] of expected.tensors) {
+    expect(Buffer.compare(bytesOf(out, found.tensors.get(name)!), bytesOf(source, tensor)), name).toBe(0);
+  }
+});
+
+it('a GGUF file as policy.path acts as the run does', { timeout: 300_000 }, async () => {
+  const plan = { format: 1, episodes: 4, split: 'test', horizon: 4, temperature: 0, seed: 5 } as const;
+  const settings = [
+    'policy.kind=checkpoint',
+    'policy.masked=true',
+    'policy.maxTokens=16',
+    'policy.chat={format: action, contextTokens: 4096}',
+    `policy.adapter=${adapter}`,
+  ];
+  const run = join(dir, 'acting');
+  await makePolicyRun(run, 'textcraft', [`policy.path=${join(dir, 'model')}`, ...settings], moved);
+  const file = join(dir, 'acting.gguf');
+  exportPolicy(run, readRunConfig(run), 'gguf', file, { type: 'f32' });
+  const opened = join(dir, 'opened');
+  await makePolicyRun(opened, 'textcraft', [`policy.path=${file}`, ...settings]);
+  const before = join(dir, 'before');
+  await makePolicyRun(before, 'textcraft', [`policy.path=${join(dir, 'model')}`, ...settings]);
+  const actionsOf = async (policyRun: string) => {
+    const lines = await playPlan(`${policyRun}-played`, 'textcraft', { ...plan, policyRun }, []);
+    return lines.map(({ turns }) => turns.map(({ action, response }) => [action, response?.text]));
+  };
+  const expected = await actionsOf(run);
+  expect(expected.flat().length).toBeGreaterThan(8);
+  expect(await actionsOf(opened)).toEqual(expected);
+  // The base acts otherwise.
+  expect(await actionsOf(before)).not.toEqual(expected);
 });
 
 it('an adapter is what the run trained, in the form of peft', () => {

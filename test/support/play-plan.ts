@@ -27,8 +27,10 @@ export async function playPlan(
   createRunFolder(out, config);
   const notices: string[] = [];
   const { finished } = await playRollout({ dir: out, config, plan }, { onNotice: (line) => notices.push(line) });
-  // The engine and the ignored sampling are reported, and nothing else.
-  expect(notices.filter((line) => !line.startsWith('engine ') && !/generation_config/.test(line))).toEqual([]);
+  // The engine, the ignored sampling and a converted file are reported, and nothing else.
+  expect(notices.filter((line) => !line.startsWith('engine ') && !/generation_config|is read from/.test(line))).toEqual(
+    [],
+  );
   expect(finished).toBe(plan.episodes);
   const lines = tracePaths(join(out, 'traces')).flatMap((path) => readTrace(path).episodes);
   return lines.sort((a, b) => a.task.index - b.task.index || a.task.seed - b.task.seed);

@@ -5,8 +5,9 @@ import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { EXPORT_TYPES, type ExportType } from '../../policy/pretrained/gguf/export.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
-import { exportPolicy } from '../../run/export-policy.ts';
+import { EXPORT_FORMS, type ExportForm, exportPolicy } from '../../run/export-policy.ts';
 import { agentTraj, chatRecord, preferenceRecord } from '../../run/export-traces.ts';
 import { pairUp } from '../../run/offline/preference.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
@@ -29,7 +30,8 @@ const BY_ENDING: Readonly<Record<string, readonly Format[]>> = {
 
 interface ExportFlags {
   readonly format?: Format;
-  readonly to?: 'hf' | 'adapter';
+  readonly to?: ExportForm;
+  readonly type?: ExportType;
   readonly out: string;
   readonly purpose?: string;
   readonly success?: boolean;
@@ -50,25 +52,31 @@ export function exportTraces(program: Command): void {
     .addOption(
       new Option(
         '--to <form>',
-        "instead of episodes, a run's language model: a Hugging Face folder, or its adapter in peft's form",
-      ).choices(['hf', 'adapter']),
+        "instead of episodes, a run's language model: a Hugging Face folder, its adapter in peft's form, or a GGUF file for llama.cpp",
+      ).choices(EXPORT_FORMS),
     )
+    .addOption(new Option('--type <type>', "type of a GGUF file's matrices; f16 by default").choices(EXPORT_TYPES))
     .requiredOption('--out <path>', 'where to write')
     .option('--purpose <purpose>', 'only episodes of this purpose: train, or the name of an evaluation')
     .option('--success', 'only episodes that solved their task')
     .action((path: string, flags: ExportFlags, command: Command) =>
       runCommand(async () => {
+        if (flags.to !== 'gguf') refuseFlags(command, ['type'], 'it is about GGUF files; use --to gguf');
         if (flags.to === undefined) return exportCommand(path, flags);
         refuseFlags(command, ['format', 'purpose', 'success'], 'it is about episodes, and --to writes a model');
-        await exportModel(path, flags.to, flags.out);
+        await exportModel(path, flags.to, flags);
       }),
     );
 }
 
-async function exportModel(run: string, to: 'hf' | 'adapter', out: string): Promise<void> {
+async function exportModel(run: string, to: ExportForm, { out, type }: ExportFlags): Promise<void> {
   const config = readRunConfig(run);
   await fetchModel(config.policy.path, (notice) => err.line(notice));
-  const { update, notes } = exportPolicy(run, config, to, out);
+  const line = new ProgressLine();
+  const onProgress = (bytes: number, of: number) =>
+    line.show(() => `${whole(bytes / 2 ** 20)} of ${whole(of / 2 ** 20)} MiB → ${out}`);
+  const { update, notes } = explaining(out, () => exportPolicy(run, config, to, out, { type, onProgress }));
+  line.end();
   for (const note of notes) err.line(note);
   stdout.line(`update ${update} → ${out}`);
 }
@@ -76,6 +84,8 @@ async function exportModel(run: string, to: 'hf' | 'adapter', out: string): Prom
 /** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending names one, or they differ */
 function formatOf({ format, out }: ExportFlags): Format {
   if (out === '-') throw new UserError('BAD_ARGUMENT', '--out -: expected a file, e.g. episodes.jsonl');
+  if (/\.gguf$/i.test(out))
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names a model; use --to gguf`);
   const fitting = BY_ENDING[extname(out).toLowerCase()];
   if (format === undefined && !fitting) {
     const endings = Object.keys(BY_ENDING).join(', ');
@@ -126,8 +136,13 @@ function exportCommand(path: string, flags: ExportFlags): void {
 
 /** Writes a whole file, or none. @throws {UserError} NO_PERMISSION where it cannot be written */
 function writing<T>(path: string, write: (draft: string) => T): T {
+  return explaining(path, () => writeWhole(path, write));
+}
+
+/** Writes, and explains what the disk refuses. @throws {UserError} NO_PERMISSION naming the path */
+function explaining<T>(path: string, write: () => T): T {
   try {
-    return writeWhole(path, write);
+    return write();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
     throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`);

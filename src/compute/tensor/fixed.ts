@@ -175,24 +175,26 @@ export function toBfloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
   return out;
 }
 
-/** Rounds float32 to IEEE half, to the nearest and ties to even. */
+/** Rounds float32 to IEEE half, to the nearest and ties to even; NaN stays NaN. */
 export function toFloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const out = new Uint16Array(values.length);
-  for (let i = 0; i < out.length; i++) out[i] = toHalf(values[i]!);
+  for (let i = 0; i < out.length; i++) out[i] = toHalf(bits[i]!);
   return out;
 }
 
-function toHalf(x: number): number {
-  const sign = x < 0 || Object.is(x, -0) ? 0x8000 : 0;
-  const size = Math.abs(x);
-  if (Number.isNaN(x)) return 0x7e00;
-  if (size >= 65520) return sign | 0x7c00;
-  const exponent = Math.max(-14, Math.floor(Math.log2(size)));
-  const unit = 2 ** ((size < 2 ** -14 ? -14 : exponent) - 10);
-  const steps = size / unit; // exact: a division by a power of two
-  const below = Math.floor(steps);
-  const rest = steps - below;
-  const rounded = below + (rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? 1 : 0);
+/** Half of a float32, both by their bits. */
+function toHalf(bits: number): number {
+  const sign = (bits >>> 16) & 0x8000;
+  const size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return 0x7e00;
+  if (size >= 0x477ff000) return sign | 0x7c00; // 65,520 and more
   // A carry out of the fraction runs into the exponent, which is what it should do.
-  return sign | (size < 2 ** -14 ? rounded : ((exponent + 15) << 10) + rounded - 1024);
+  if (size >= 0x38800000) return sign | ((size - 0x38000000 + 0xfff + ((size >>> 13) & 1)) >>> 13);
+  const exponent = size >>> 23;
+  if (exponent < 102) return sign; // below 2^-25
+  // Below 2^-14 halves are whole multiples of 2^-24.
+  const fraction = (size & 0x7fffff) | 0x800000;
+  const shift = 126 - exponent;
+  return sign | ((fraction + 2 ** (shift - 1) - 1 + ((fraction >>> shift) & 1)) >>> shift);
 }

@@ -8,7 +8,7 @@ import { openFile } from '../../core/bounded-file.ts';
 import { UserError } from '../../core/errors.ts';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import type { PretrainedModel } from './folder.ts';
-import { readWeight } from './shards.ts';
+import { readRows, rowsOf } from './shards.ts';
 
 /**
  * Merged weight W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
@@ -20,24 +20,52 @@ export function mergeWeight(
   values: Readonly<Record<string, Float32Array>>,
   name: string,
 ): Float32Array {
-  const stored = shards.weights.get(name)!;
-  const weight = readWeight(stored);
-  const { down, up } = adapterNames(name.replace(/\.weight$/, ''));
-  const [a, b] = [values[down], values[up]];
-  if (!a || !b || !name.endsWith('.weight')) return weight;
-  const [rows, columns] = stored.shape as [number, number];
+  const [rows] = rowsOf(shards.weights.get(name)!.shape);
+  return openMergedRows({ shards }, lora, values)(name, 0, rows);
+}
+
+/** Reads rows of a weight as they are after training, float32. */
+export type TrainedRows = (name: string, from: number, count: number) => Float32Array;
+
+/** Makes the reader of the rows that {@link mergeWeight} merges: a few of them take little memory. */
+export function openMergedRows(
+  { shards }: Pick<PretrainedModel, 'shards'>,
+  lora: LoraConfig,
+  values: Readonly<Record<string, Float32Array>>,
+): TrainedRows {
   const { rank } = lora;
   const scale = loraScale(lora);
-  const row = new Float64Array(columns);
-  for (let r = 0; r < rows; r++) {
-    row.fill(0);
-    for (let k = 0; k < rank; k++) {
-      const factor = scale * b[r * rank + k]!;
-      for (let c = 0; c < columns; c++) row[c]! += factor * a[k * columns + c]!;
+  return (name, from, count) => {
+    const stored = shards.weights.get(name)!;
+    const weight = readRows(stored, from, count);
+    const { down, up } = adapterNames(name.replace(/\.weight$/, ''));
+    const [a, b] = [values[down], values[up]];
+    if (!a || !b || !name.endsWith('.weight')) return weight;
+    const [, columns] = rowsOf(stored.shape);
+    const row = new Float64Array(columns);
+    for (let r = 0; r < count; r++) {
+      row.fill(0);
+      for (let k = 0; k < rank; k++) {
+        const factor = scale * b[(from + r) * rank + k]!;
+        for (let c = 0; c < columns; c++) row[c]! += factor * a[k * columns + c]!;
+      }
+      // Adding 0 would change the sign of a -0.
+      for (let c = 0; c < columns; c++) if (row[c] !== 0) weight[r * columns + c] = weight[r * columns + c]! + row[c]!;
     }
-    for (let c = 0; c < columns; c++) weight[r * columns + c] = weight[r * columns + c]! + row[c]!;
-  }
-  return weight;
+    return weight;
+  };
+}
+
+/** Makes the reader of weights that were trained themselves; of those that were not, it reads what is stored. */
+export function openTrainedRows(
+  { shards }: Pick<PretrainedModel, 'shards'>,
+  values: Readonly<Record<string, Float32Array>>,
+): TrainedRows {
+  return (name, from, count) => {
+    const stored = shards.weights.get(name)!;
+    const [, columns] = rowsOf(stored.shape);
+    return values[name]?.slice(from * columns, (from + count) * columns) ?? readRows(stored, from, count);
+  };
 }
 
 /**

@@ -166,6 +166,20 @@ function openShard(file: string): number {
   }
 }
 
+/** Rows of a weight and the numbers in each: a vector is one column. */
+export function rowsOf(shape: readonly number[]): readonly [rows: number, columns: number] {
+  const [rows = 1, ...rest] = shape;
+  return [rows, rest.reduce((product, size) => product * size, 1)];
+}
+
+/** Reads rows of a weight, as float32. @param from first of them */
+export function readRows({ shape, source }: StoredWeight, from: number, count: number): Float32Array {
+  const [, columns] = rowsOf(shape);
+  const rowBytes = columns * (source.dtype === 'f32' ? 4 : 2);
+  const part = { ...source, offset: source.offset + from * rowBytes, bytes: count * rowBytes };
+  return readFixed([count, columns], part);
+}
+
 /** Reads the numbers of a weight, as float32. */
 export function readWeight({ shape, source }: StoredWeight): Float32Array {
   return readFixed(shape, source);

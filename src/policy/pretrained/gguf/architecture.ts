@@ -52,7 +52,8 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'rope.scaling.original_context_length',
 ]);
 
-const LAYER_PARTS: Readonly<Record<string, string>> = {
+/** Parts of a layer by llama.cpp's names. */
+export const LAYER_PARTS: Readonly<Record<string, string>> = {
   attn_norm: 'input_layernorm',
   attn_q: 'self_attn.q_proj',
   attn_k: 'self_attn.k_proj',
@@ -66,7 +67,8 @@ const LAYER_PARTS: Readonly<Record<string, string>> = {
   ffn_down: 'mlp.down_proj',
 };
 
-const PARTS: Readonly<Record<string, string>> = {
+/** Parts beside the layers by llama.cpp's names. */
+export const PARTS: Readonly<Record<string, string>> = {
   token_embd: 'model.embed_tokens',
   output: 'lm_head',
   output_norm: 'model.norm',
@@ -76,7 +78,7 @@ const PARTS: Readonly<Record<string, string>> = {
  * Reads the architecture of a file.
  * @throws {UserError} BAD_CHECKPOINT naming the entry or the tensor
  */
-export function readArchitecture(gguf: GgufFile): Architecture {
+export function readArchitecture(gguf: Pick<GgufFile, 'file' | 'metadata' | 'tensors'>): Architecture {
   const { file, metadata, tensors } = gguf;
   const refuse = (what: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${file}: ${what}`);
@@ -148,16 +150,16 @@ export function readArchitecture(gguf: GgufFile): Architecture {
       .map((tensor) => ({
         name: nameOf(tensor.name) ?? refuse(`tensor ${describeValue(tensor.name)} is not known here`),
         tensor,
-        interleavedHeads: family.interleaves ? interleavedHeads(tensor.name, heads, kvHeads) : 0,
+        interleavedHeads: family.interleaves ? countInterleavedHeads(tensor.name, heads, kvHeads) : 0,
       })),
   };
 }
 
 /** Tensor of the divisors of the rotary frequencies. */
-const ROPE_FACTORS = 'rope_freqs.weight';
+export const ROPE_FACTORS = 'rope_freqs.weight';
 
 /** Divisors of the rotary frequencies, as `config.json` would list them; undefined where the file has none. */
-function readRopeFactors({ file, tensors }: GgufFile): Json | undefined {
+function readRopeFactors({ file, tensors }: Pick<GgufFile, 'file' | 'tensors'>): Json | undefined {
   const tensor = tensors.get(ROPE_FACTORS);
   if (!tensor) return undefined;
   if (tensor.type !== 'F32' || tensor.shape.length !== 1 || tensor.bytes > MAX_FACTOR_BYTES) {
@@ -184,7 +186,8 @@ function nameOf(tensor: string): string | undefined {
   return layer === undefined ? `${parts[part]}.${kind}` : `model.layers.${layer}.${parts[part]}.${kind}`;
 }
 
-function interleavedHeads(tensor: string, heads: number, kvHeads: number): number {
+/** Heads whose rows llama.cpp interleaves in a tensor, in a family where it does. */
+export function countInterleavedHeads(tensor: string, heads: number, kvHeads: number): number {
   if (/\.attn_q\.(weight|bias)$/.test(tensor)) return heads;
   return /\.attn_k\.(weight|bias)$/.test(tensor) ? kvHeads : 0;
 }

@@ -33,11 +33,17 @@ export interface GgufFile {
   /** Time at which it was last written, ms. */
   readonly writtenMs: number;
   readonly metadata: ReadonlyMap<string, GgufValue>;
+  /** Bytes of the file that hold each entry of the metadata: its name, its type and its value. */
+  readonly entries: ReadonlyMap<string, { readonly offset: number; readonly bytes: number }>;
   readonly tensors: ReadonlyMap<string, GgufTensor>;
+  /** Multiple on which tensors begin, bytes. */
+  readonly alignment: number;
   /** Bytes of the header: metadata and the table of tensors. */
   readonly headerBytes: number;
 }
 
+/** Multiple on which tensors begin where the metadata names none, bytes. */
+export const DEFAULT_ALIGNMENT = 32;
 /** Bytes of a header: a vocabulary of 300,000 with its merges takes some 20 MB. */
 const MAX_HEADER_BYTES = 2 ** 27;
 /** Entries of the metadata, and tensors; real files have some 40, and thousands. */
@@ -121,28 +127,35 @@ class HeaderReader {
     const tensorCount = this.#count('tensors', MAX_ENTRIES, 24);
     const entryCount = this.#count('entries of metadata', MAX_ENTRIES, 13);
     const metadata = new Map<string, GgufValue>();
+    const entries = new Map<string, { readonly offset: number; readonly bytes: number }>();
     for (let i = 0; i < entryCount; i++) {
+      const offset = this.#start + this.#next;
       const key = this.#string('the name of an entry');
       if (metadata.has(key)) this.#fail(`its metadata has ${describeValue(key)} twice`);
       metadata.set(key, this.#value(key, this.#uint32(key), 0));
+      entries.set(key, { offset, bytes: this.#start + this.#next - offset });
     }
     const table: GgufTensor[] = [];
     for (let i = 0; i < tensorCount; i++) table.push(this.#tensor());
-    return this.#place(writtenMs, metadata, table);
+    return { ...this.#place(writtenMs, metadata, table), entries };
   }
 
   /** Places the tensors behind the header, on its alignment. */
-  #place(writtenMs: number, metadata: ReadonlyMap<string, GgufValue>, table: readonly GgufTensor[]): GgufFile {
-    const alignment = metadata.get('general.alignment') ?? 32;
+  #place(
+    writtenMs: number,
+    metadata: ReadonlyMap<string, GgufValue>,
+    table: readonly GgufTensor[],
+  ): Omit<GgufFile, 'entries'> {
+    const alignment = metadata.get('general.alignment') ?? DEFAULT_ALIGNMENT;
     if (
       typeof alignment !== 'number' ||
       !(alignment >= 1 && alignment <= 2 ** 20) ||
       !Number.isInteger(Math.log2(alignment))
     ) {
-      this.#fail(`general.alignment is ${describeValue(alignment)}, expected a power of two`);
+      return this.#fail(`general.alignment is ${describeValue(alignment)}, expected a power of two`);
     }
     const headerBytes = this.#start + this.#next;
-    const data = Math.ceil(headerBytes / (alignment as number)) * (alignment as number);
+    const data = Math.ceil(headerBytes / alignment) * alignment;
     const tensors = new Map<string, GgufTensor>();
     let end = 0;
     for (const tensor of [...table].sort((a, b) => a.offset - b.offset)) {
@@ -155,7 +168,7 @@ class HeaderReader {
       }
       tensors.set(name, { ...tensor, offset: data + offset });
     }
-    return { file: this.#path, size: this.#size, writtenMs, metadata, tensors, headerBytes };
+    return { file: this.#path, size: this.#size, writtenMs, metadata, tensors, alignment, headerBytes };
   }
 
   #tensor(): GgufTensor {

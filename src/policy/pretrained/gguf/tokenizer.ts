@@ -19,11 +19,11 @@ export interface TokenizerFiles {
 }
 
 /** Kinds of tokens in `tokenizer.ggml.token_type`. */
-const CONTROL = 3;
-const USER_DEFINED = 4;
+export const CONTROL = 3;
+export const USER_DEFINED = 4;
 
 /** Way in which a tokenizer cuts text into words. */
-interface WordRule {
+export interface WordRule {
   readonly normalizer: Json | null;
   readonly preTokenizer: Json;
   /** True where a word that is a token is never cut, whatever the merges are. */
@@ -62,7 +62,7 @@ const SINGLE_DIGITS: WordRule = {
 };
 
 /** Rules by llama.cpp's names (`llama-vocab.cpp`). */
-const WORD_RULES: Readonly<Record<string, WordRule>> = {
+export const WORD_RULES: Readonly<Record<string, WordRule>> = {
   'gpt-2': GPT2,
   smollm: SINGLE_DIGITS,
   starcoder: SINGLE_DIGITS,

@@ -1,5 +1,5 @@
 /** The real file of `../shared/models`, where it is at hand: what transformers computes from the same weights. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -7,8 +7,14 @@ import { promptsOf } from '../../../../experiments/parity/llm-feeds.ts';
 import { generateGreedily } from '../../../../experiments/parity/llm-greedy.ts';
 import { openEngine } from '../../../../src/compute/engine/open.ts';
 import { decodeGraph, forwardGraph, prefillGraph } from '../../../../src/compute/model/programs.ts';
+import { openFile } from '../../../../src/core/bounded-file.ts';
 import { freeze } from '../../../../src/policy/pretrained/base.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
+import { decodeBlocks } from '../../../../src/policy/pretrained/gguf/blocks.ts';
+import { exportGguf } from '../../../../src/policy/pretrained/gguf/export.ts';
+import { type GgufFile, readGguf } from '../../../../src/policy/pretrained/gguf/file.ts';
+import { locateGguf } from '../../../../src/policy/pretrained/locate.ts';
+import { openTrainedRows } from '../../../../src/policy/pretrained/merge.ts';
 import { openText } from '../../../../src/text/templates/model-text.ts';
 
 import { readLines } from '../../../support/json-lines.ts';
@@ -57,6 +63,33 @@ describe.skipIf(!existsSync(file))('SmolLM2-135M-Instruct as a GGUF file', () =>
       expect(tokenizer.encode(tokenizer.decode(ids))).toEqual(ids);
       expect(tokenizer.decode(greedy).length).toBeGreaterThan(30);
     }
+  });
+
+  it('is the tensors of its file again, written as float32 without training', { timeout: 120_000 }, () => {
+    const base = openModel(file);
+    const out = join(cache, 'again.gguf');
+    exportGguf(out, base, { type: 'f32', rows: openTrainedRows(base, {}), name: '', source: locateGguf(file) });
+    const [ours, theirs] = [readGguf(out), readGguf(file)];
+    expect([...ours.tensors.keys()]).toEqual([...theirs.tensors.keys()]);
+    expect(ours.tensors.size).toBeGreaterThan(200);
+    const [a, b] = [openFile(out), openFile(file)];
+    const bytesOf = (fd: number, { offset, bytes }: { readonly offset: number; readonly bytes: number }) => {
+      const data = Buffer.alloc(bytes);
+      expect(readSync(fd, data, 0, bytes, offset)).toBe(bytes);
+      return data;
+    };
+    for (const [name, tensor] of theirs.tensors) {
+      const expected = decodeBlocks(tensor.type, bytesOf(b, tensor));
+      const found = bytesOf(a, ours.tensors.get(name)!);
+      expect(Buffer.compare(found, Buffer.from(expected.buffer)), name).toBe(0);
+    }
+    const changed = /^general\.(file_type|quantization_version)$/;
+    const entriesOf = ({ metadata }: GgufFile) => [...metadata].filter(([key]) => !changed.test(key));
+    expect(entriesOf(ours)).toEqual(entriesOf(theirs));
+    expect(entriesOf(ours).length).toBeGreaterThan(20);
+    closeSync(a);
+    closeSync(b);
+    rmSync(out);
   });
 
   it('encodes strings of all kinds as the library in Rust does', () => {
