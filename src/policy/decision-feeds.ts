@@ -218,6 +218,9 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
   const feeds: Record<string, HostTensor> = {
     'prompt.mask': f32([G, cache.prompt], cache.promptMask),
     'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
+    ...(config.slidingWindow === undefined
+      ? {}
+      : { 'prompt.steps': steps(cache.prompt), 'past.steps': steps(cache.past) }),
   };
   for (let layer = 0; layer < config.layers; layer++) {
     feeds[`prompt.k${layer}`] = f32(promptShape, cache.promptK[layer]!);

@@ -13,6 +13,7 @@ import { makeFolder } from '../../storage/atomic-file.ts';
 import { encodeSafetensors } from '../../storage/safetensors.ts';
 import type { Json } from '../../text/templates/model-text.ts';
 import { readJson } from '../../text/templates/model-text.ts';
+import { requireWhole } from './fused.ts';
 import { readShard, readWeight } from './shards.ts';
 
 const ADAPTER_CONFIG = 'adapter_config.json';
@@ -129,6 +130,7 @@ function readLora(json: Json, source: string, layers: number): LoraConfig {
 /**
  * Writes an adapter folder. What is written is complete only when this returns; give a server the path after it.
  * @param baseModel the base's path or name, for the program that loads the adapter
+ * @throws {UserError} BAD_ARGUMENT where the base's files hold a projection and others as one
  */
 export function writeAdapter(
   folder: string,
@@ -137,6 +139,7 @@ export function writeAdapter(
   baseModel: string,
 ): void {
   const { rank, alpha, targets, rslora = false, topLayers } = config.adapter;
+  requireWhole(config, config.adapter);
   const specs = loraSpecs(weightSpecs(config), config.adapter);
   const tensors = Object.fromEntries(specs.map(({ name, shape }) => [name, { shape, data: values[name]! }]));
   const json = {

@@ -126,7 +126,8 @@ export function readArchitecture(gguf: GgufFile): Architecture {
   const factors = readRopeFactors(gguf);
   return {
     config: {
-      model_type: family.modelType,
+      // Llama's files have no window; those of Mistral, which are of its architecture, may have one.
+      model_type: family.modelType === 'llama' && window ? 'mistral' : family.modelType,
       hidden_size: hidden,
       num_hidden_layers: layers,
       num_attention_heads: heads,

@@ -6,13 +6,13 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { weightSpecs } from '../../../compute/model/parameters.ts';
 import { openFile } from '../../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../../core/errors.ts';
 import { encodeHeader } from '../../../storage/safetensors.ts';
 import { ChatTemplate, templateText, templateTokens } from '../../../text/templates/chat-template.ts';
 import type { Json } from '../../../text/templates/model-text.ts';
 import { BpeTokenizer } from '../../../text/templates/tokenizer.ts';
+import { storedSpecs } from '../fused.ts';
 import { cacheFolder, makeOnce } from '../model-cache.ts';
 import { readModelConfig } from '../model-config.ts';
 import { type NamedTensor, readArchitecture } from './architecture.ts';
@@ -98,7 +98,7 @@ function writeFolder(gguf: GgufFile, folder: string): void {
 /** Checks names and shapes before anything is written. */
 function checkTensors(file: string, config: Json, tensors: readonly NamedTensor[]): void {
   const found = new Map(tensors.map(({ name, tensor }) => [name, tensor]));
-  for (const { name, shape } of weightSpecs(readModelConfig(config, file))) {
+  for (const { name, shape } of storedSpecs(readModelConfig(config, file))) {
     const tensor = found.get(name);
     if (!tensor) throw new UserError('BAD_CHECKPOINT', `${file}: weight ${name} [${shape.join(', ')}] is missing`);
     if (tensor.shape.join() !== shape.join()) {
