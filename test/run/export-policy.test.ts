@@ -115,6 +115,53 @@ describe.each(['lora', 'beside', 'full'])('a run (%s)', (run) => {
   });
 });
 
+describe('a model whose files hold projections as one', () => {
+  const model = join(dir, 'fused');
+  const settings = (kind: string, adapter: string) => [
+    ...[
+      `policy.path=${model}`,
+      `policy.kind=${kind}`,
+      `policy.adapter=${adapter}`,
+      'learner.offPolicy={type: truncated}',
+    ],
+  ];
+  beforeAll(() => {
+    writeTinyChatModel(model, { config: { model_type: 'phi3' } });
+  });
+
+  it.each(['policy.full=true', `policy.adapter=${adapter}`, 'policy.adapter={rank: 2, alpha: 4, targets: all}'])(
+    'is written in that form, %s',
+    async (setting) => {
+      const run = join(dir, `fused-${setting.length}`);
+      await makePolicyRun(run, 'textcraft', [`policy.path=${model}`, 'policy.kind=checkpoint', setting], moved);
+      const { identity, params } = runStateOf(loadNewestOf(run));
+      const lora = identity.model.adapter;
+      const base = openModel(model);
+      const expected = await logprobs(lora ? { ...freeze(base), adapter: lora } : base.config, params.values);
+      exportPolicy(run, readRunConfig(run), 'hf', `${run}-hf`);
+      const read = openModel(`${run}-hf`);
+      expectAlike(await stored(read), expected);
+      const before = await stored(base);
+      expect(Math.max(...before.map((x, i) => Math.abs(x - expected[i]!)))).toBeGreaterThan(0.1);
+      if (lora) {
+        const asAdapter = () => exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
+        expect(asAdapter).toThrow(/\w+_proj is a part of (qkv|gate_up)_proj .* export the merged model/);
+        expect(existsSync(`${run}-adapter`)).toBe(false);
+      }
+    },
+  );
+
+  it('takes adapters of whole matrices to a server, and none of parts', async () => {
+    const whole = '{rank: 4, alpha: 8, targets: [o_proj, down_proj]}';
+    const run = join(dir, 'fused-whole');
+    await makePolicyRun(run, 'textcraft', settings('server', whole), moved);
+    exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
+    expect(readAdapter(`${run}-adapter`, openModel(model).config).lora.targets).toEqual(['down_proj', 'o_proj']);
+    const parts = makePolicyRun(join(dir, 'fused-parts'), 'textcraft', settings('server', adapter), moved);
+    await expect(parts).rejects.toThrow(/q_proj is a part of qkv_proj/);
+  });
+});
+
 it('an adapter is what the run trained, in the form of peft', () => {
   const out = join(dir, 'adapter');
   exportPolicy(join(dir, 'lora'), readRunConfig(join(dir, 'lora')), 'adapter', out);
