@@ -81,7 +81,7 @@ export const FAMILIES: readonly ModelFamily[] = [
   {
     modelType: 'phi3',
     models: 'Phi-3, Phi-3.5 and Phi-4 mini',
-    gguf: undefined,
+    gguf: 'phi3',
     fusedProjections: true,
     fullInterval: 0,
     maxPositions: 4096,
@@ -92,7 +92,7 @@ export const FAMILIES: readonly ModelFamily[] = [
   {
     modelType: 'gemma2',
     models: 'Gemma 2',
-    gguf: undefined,
+    gguf: 'gemma2',
     gemma: true,
     fullInterval: 2,
     headDim: 256,
@@ -107,7 +107,7 @@ export const FAMILIES: readonly ModelFamily[] = [
   {
     modelType: 'gemma3_text',
     models: 'Gemma 3, text alone (270M, 1B)',
-    gguf: undefined,
+    gguf: 'gemma3',
     gemma: true,
     fullInterval: 6,
     headDim: 256,

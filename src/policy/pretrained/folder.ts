@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import { UserError } from '../../core/errors.ts';
 import { readJson } from '../../text/templates/model-text.ts';
-import { splitFused, storedSpecs } from './fused.ts';
+import { splitFused, fileSpecs } from './fused.ts';
 import { locateModel } from './locate.ts';
 import { readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';
@@ -66,7 +66,7 @@ export function openModel(model: string, maxPositions?: number): PretrainedModel
   const facts = readModelFacts(model, maxPositions);
   const { folder: path, config } = facts;
   const shards = findShards(path);
-  const specs = storedSpecs(config);
+  const specs = fileSpecs(config);
   for (const { name, shape } of specs) {
     const stored = shards.weights.get(name);
     if (!stored) {

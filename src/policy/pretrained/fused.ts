@@ -20,7 +20,7 @@ function fusedName(name: string): string {
 }
 
 /** All weights of a model as its files hold them. */
-export function storedSpecs(config: ModelConfig): readonly ParameterSpec[] {
+export function fileSpecs(config: ModelConfig): readonly ParameterSpec[] {
   const specs = weightSpecs(config);
   if (!config.fusedProjections) return specs;
   const stored = new Map<string, ParameterSpec>();
@@ -32,7 +32,7 @@ export function storedSpecs(config: ModelConfig): readonly ParameterSpec[] {
   return [...stored.values()];
 }
 
-/** Weights of a model by name, each where its numbers lie. @param stored as {@link storedSpecs} has them, in those shapes */
+/** Weights of a model by name, each where its numbers lie. @param stored as {@link fileSpecs} has them, in those shapes */
 export function splitFused(
   config: ModelConfig,
   stored: ReadonlyMap<string, StoredWeight>,

@@ -91,16 +91,10 @@ const READ: ReadonlySet<string> = new Set([
 /** Fields that only some families have. In others they are refused: they may change what the model computes. */
 const OWN: readonly (readonly [fields: readonly string[], own: (family: ModelFamily) => boolean])[] = [
   [
-    [
-      'hidden_activation',
-      'query_pre_attn_scalar',
-      'attn_logit_softcapping',
-      'final_logit_softcapping',
-      'rope_local_base_freq',
-      'sliding_window_pattern',
-    ],
+    ['hidden_activation', 'query_pre_attn_scalar', 'attn_logit_softcapping', 'final_logit_softcapping'],
     ({ gemma }) => gemma === true,
   ],
+  [['rope_local_base_freq', 'sliding_window_pattern'], ({ localRopeTheta }) => localRopeTheta !== undefined],
   [['partial_rotary_factor', 'original_max_position_embeddings'], ({ fusedProjections }) => fusedProjections === true],
 ];
 

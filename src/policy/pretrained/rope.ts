@@ -22,7 +22,7 @@ export interface Rope {
   readonly localTheta?: number;
 }
 
-/** What positions depend on besides their own fields. */
+/** Facts of a model that its positions depend on. */
 export interface RopeFacts {
   /** Path of the file, for errors. */
   readonly source: string;
