@@ -233,6 +233,7 @@ describe('the architecture', () => {
       'CONTRIBUTING.md',
       'src/cluster/README.md',
       'src/policy/README.md',
+      'src/policy/pretrained/README.md',
       'src/runtime/README.md',
     ].flatMap((page) =>
       [

@@ -13,7 +13,7 @@
 import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import { hasEngine, type OpenedPolicy, openPolicy, withNewest } from '../../src/policy/open-policy.ts';
-import type { ActRequest, Policy } from '../../src/policy/policy.ts';
+import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import { divideUnanswered } from '../../src/policy/unanswered.ts';
@@ -22,8 +22,15 @@ import type { LearnerCommand } from '../learner/protocol.ts';
 import type { EnvObserved, Truncated } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, ServedEvent } from './protocol.ts';
 
-/** Internal tick; no other actor can send it. */
-type Internal = InferenceCommand | { readonly type: 'serve' };
+/** Internal tick, and the end of a call that was not awaited; no other actor can send them. */
+type Internal =
+  | InferenceCommand
+  | { readonly type: 'serve' }
+  | { readonly type: 'stepped'; readonly turns: readonly Acted[] }
+  | { readonly type: 'broke'; readonly thrown: unknown };
+
+/** Calls under way at once where the policy overlaps them: the engine is inside one, and the next is ready. */
+const MAX_CALLS = 2;
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
@@ -59,6 +66,10 @@ function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal
       useAdapter: ({ adapter }) => service.useAdapter(adapter),
       report: ({ replyTo }) => ctx.reply(replyTo, service.report()),
       serve: () => service.serve(),
+      stepped: ({ turns }) => service.stepped(turns),
+      broke: ({ thrown }) => {
+        throw thrown;
+      },
     },
     stopped: () => service.close(),
   };
@@ -79,7 +90,10 @@ class Service {
   /** A `serve` is on its way. */
   #ticking = false;
   #cancelWait: (() => void) | undefined;
-  /** Clock at the end of the last call. */
+  /** Calls under way. */
+  #calls = 0;
+  /** Clock when calls were last under way after none was, and when none was any more. */
+  #busySince = 0;
   #lastEnd: number | undefined;
 
   constructor(ctx: Context<Internal>, { replyPath, servedPath, maxWaitMs }: InferenceInit, opened: OpenedPolicy) {
@@ -133,24 +147,44 @@ class Service {
 
   report(): InferenceReport {
     const { computing, engine } = this.#opened;
-    return { ...this.#totals, tokens: this.#policy.tokens, engineMs: computing.ms, engine };
+    const sinceMs = this.#calls > 0 ? this.#ctx.clock.now() - this.#busySince : 0;
+    const totals = { ...this.#totals, busyMs: this.#totals.busyMs + sinceMs };
+    return { ...totals, tokens: this.#policy.tokens, engineMs: computing.ms, engine };
   }
 
-  /** One engine call. */
+  /** Begins an engine call, and awaits it unless the policy overlaps calls: turns are then taken in meanwhile. */
   async serve(): Promise<void> {
     const policy = this.#policy;
-    const totals = this.#totals;
     this.#ticking = false;
     if (policy.waiting === 0) return;
     const start = this.#ctx.clock.now();
-    if (this.#lastEnd !== undefined) totals.idleMs += start - this.#lastEnd;
-    const turns = await policy.step();
+    if (this.#calls++ === 0) {
+      this.#busySince = start;
+      if (this.#lastEnd !== undefined) this.#totals.idleMs += start - this.#lastEnd;
+    }
+    if (!policy.overlaps) return this.stepped(await policy.step());
+    const { self } = this.#ctx;
+    Promise.resolve(policy.step()).then(
+      (turns) => void self.tell({ type: 'stepped', turns }),
+      (thrown: unknown) => void self.tell({ type: 'broke', thrown }),
+    );
+    this.#oldest = policy.waiting > 0 ? start : undefined;
+    this.#schedule();
+  }
+
+  /** Sends the answers of a call that is done. */
+  async stepped(turns: readonly Acted[]): Promise<void> {
+    const policy = this.#policy;
+    const totals = this.#totals;
     const end = this.#ctx.clock.now();
-    this.#lastEnd = end;
+    if (--this.#calls === 0) {
+      this.#lastEnd = end;
+      totals.busyMs += end - this.#busySince;
+    }
+    // Those that came meanwhile begin to wait now: the answers to this call's turns may still join them.
     this.#oldest = policy.waiting > 0 ? end : undefined;
     totals.calls++;
     totals.turns += turns.length;
-    totals.busyMs += end - start;
     if (turns.length > 0) {
       await this.#rollouts.tell({ type: 'acted', turns: packActed(turns), tokens: policy.tokens });
     }
@@ -164,16 +198,18 @@ class Service {
   }
 
   #schedule(): void {
-    if (this.#ticking || this.#policy.waiting === 0) return;
-    const oldestMs = this.#oldest === undefined ? 0 : this.#ctx.clock.now() - this.#oldest;
-    const maxWaitMs = this.#maxWaitMs;
+    if (this.#ticking || this.#policy.waiting === 0 || this.#calls >= MAX_CALLS) return;
+    // Nothing is gained by a small call while the engine is busy: only a full or complete one begins then.
+    const isBusy = this.#calls > 0;
+    const oldestMs = this.#oldest === undefined || isBusy ? 0 : this.#ctx.clock.now() - this.#oldest;
+    const maxWaitMs = isBusy ? Number.POSITIVE_INFINITY : this.#maxWaitMs;
     const { waiting, complete, maxBatch } = this.#policy;
     this.#cancelWait?.();
     this.#cancelWait = undefined;
     if (batchStarts({ waiting, complete, maxBatch, oldestMs, maxWaitMs })) {
       this.#ticking = true;
       void this.#ctx.self.tell({ type: 'serve' });
-    } else {
+    } else if (!isBusy) {
       this.#cancelWait = this.#ctx.sendAfter(Math.max(0, maxWaitMs - oldestMs), { type: 'serve' });
     }
   }

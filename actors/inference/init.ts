@@ -61,7 +61,7 @@ export function followerInference(options: RunOptions, chat: ChatCodecSpec, adap
 }
 
 function localInference(
-  { config, mode, replay, envModule }: RunOptions,
+  { config, mode, record, replay, envModule }: RunOptions,
   { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
@@ -76,5 +76,7 @@ function localInference(
     cacheOnUpdate,
     params,
     chat,
+    // A repetition goes message by message: each call begins and ends within one.
+    engineThread: mode === 'async' && !record && !replay,
   };
 }

@@ -17,6 +17,8 @@ export interface Figure {
 /** Flags of benches that print their own tables; absent ones have a default in the bench. */
 export interface BenchFlags {
   readonly json: boolean;
+  /** Commit whose build is benched beside this one. */
+  readonly against?: string;
   /** Python with PyTorch, to measure beside. */
   readonly python?: string;
   readonly seconds?: number;

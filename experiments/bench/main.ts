@@ -9,6 +9,7 @@ import { MOST, number, wholeNumber } from '../../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../../src/cli/program.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { columns } from '../../src/learning/evaluation/table.ts';
+import { compareAgainst } from './against.ts';
 import type { Bench, BenchFlags, Figure, PrintingBench } from './contract.ts';
 
 interface Entry {
@@ -35,6 +36,7 @@ const benches: Readonly<Record<string, Entry>> = {
     flags: ['passages'],
     load: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),
   },
+  rise: { load: () => import('./rise.ts') },
   rollout: { load: () => import('./rollout.ts') },
   servers: { load: () => import('./servers.ts') },
   sessions: { load: () => import('./sessions.ts') },
@@ -50,6 +52,7 @@ export function benchProgram(): Command {
   return newProgram('npm run bench --', 'Measure; compare ratios, figures move with the load of the machine.')
     .argument('[names...]', `benches: ${known.join(', ')} (default: all)`)
     .option('--json', 'one JSON object')
+    .option('--against <commit>', 'benches that give figures: compare with the build of another commit, run in turn')
     .option('--python <path>', 'llm, tensor: Python with PyTorch, measured beside')
     .option('--seconds <n>', 'cluster, llm, tensor: time of one measurement', number(0, true))
     .option(
@@ -60,7 +63,7 @@ export function benchProgram(): Command {
     .option('--bases <kinds>', 'llm: of inputs, none, int8, int4, between commas', bases)
     .option('--model <folder>', 'llm: a model folder, in place of random weights')
     .option('--threads <n>', 'tensor: threads of the engine', wholeNumber(1, MOST.threads))
-    .option('--rounds <n>', 'cluster, tensor: rounds', wholeNumber(1, MOST.repeats))
+    .option('--rounds <n>', 'cluster, tensor, --against: rounds', wholeNumber(1, MOST.repeats))
     .addOption(
       new Option('--engine <name>', 'tensor: engine').choices([
         'auto',
@@ -82,6 +85,11 @@ export function benchProgram(): Command {
         if (unknown !== undefined) {
           throw new UserError('BAD_ARGUMENT', `unknown bench '${unknown}'; known: ${known.join(', ')}`);
         }
+        if (flags.against !== undefined) {
+          refusePrinting(wanted);
+          compareAgainst(wanted, flags.against, flags.rounds);
+          return;
+        }
         refuseIdleFlags(wanted, program);
         await measure(wanted, { ...flags, json: flags.json ?? false });
       }),
@@ -100,6 +108,14 @@ function refuseIdleFlags(wanted: readonly string[], program: Command): void {
       `${option.long} is a flag of ${takers.join(' and ')}, not of ${wanted.join(', ')}`,
     );
   }
+}
+
+/** Refuses benches that print tables of their own: only figures can be compared with another build's. @throws {UserError} */
+function refusePrinting(wanted: readonly string[]): void {
+  const comparable = Object.keys(benches).filter((name) => !benches[name]!.flags);
+  const printing = wanted.find((name) => !comparable.includes(name));
+  if (printing === undefined) return;
+  throw new UserError('BAD_ARGUMENT', `--against compares ${comparable.join(', ')}, not ${printing}`);
 }
 
 /** Parts of the bench of clusters. */

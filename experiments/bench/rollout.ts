@@ -7,14 +7,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Subject } from 'rxjs';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { evaluationPlan } from '../../src/run/evaluate-run.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { startRun } from '../../src/run/start-run.ts';
-import { train } from '../../src/run/train.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import type { Bench, Figure } from './contract.ts';
 
@@ -22,13 +19,14 @@ import type { Bench, Figure } from './contract.ts';
 export const bench: Bench = async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   try {
-    return [...(await rolloutFigures(dir)), ...(await firstRise(dir))];
+    return await rolloutFigures(dir);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 };
 
-function quickstart(...overrides: string[]): RunConfig {
+/** Configuration of the quickstart, with overrides. */
+export function quickstart(...overrides: string[]): RunConfig {
   const text = readFileSync(new URL('experiments/quickstart.yaml', packageRoot), 'utf8');
   return loadRunConfig(text, 'quickstart.yaml', ['trace.everyGroups=0', ...overrides]);
 }
@@ -88,60 +86,4 @@ async function rolloutFigures(dir: string): Promise<Figure[]> {
   } finally {
     await run.stop();
   }
-}
-
-/**
- * Seconds from the start of training until success is significantly above what it was: the last 8 updates against the
- * first 4, z > 4 (two proportions).
- */
-async function firstRise(dir: string): Promise<Figure[]> {
-  const episodesPerUpdate = 64;
-  const rows: MetricsRow[] = [];
-  const metrics$ = new Subject<MetricsRow>();
-  let risen: number | undefined;
-  const start = performance.now();
-  let halt = () => {};
-  metrics$.subscribe((row) => {
-    rows.push(row);
-    if (rows.length < 16 || risen !== undefined) return;
-    const [a, b] = [rows.slice(0, 4), rows.slice(-8)].map((part) => ({
-      p: part.reduce((sum, { success }) => sum + (success ?? 0), 0) / part.length,
-      n: part.length * episodesPerUpdate,
-    })) as [{ p: number; n: number }, { p: number; n: number }];
-    const pooled = (a.p * a.n + b.p * b.n) / (a.n + b.n);
-    const z = (b.p - a.p) / Math.sqrt(pooled * (1 - pooled) * (1 / a.n + 1 / b.n));
-    if (z <= 4) return;
-    risen = (performance.now() - start) / 1000;
-    halt();
-  });
-  // Uniform sampling: under the learnable one success stays near one half whatever is learnt.
-  const config = quickstart('stop={minutes: 2}', 'tasks.sampling={type: uniform}', 'horizon={type: fixed, rounds: 8}');
-  await train({
-    config,
-    dir: join(dir, 'run'),
-    onMetrics: (row) => metrics$.next(row),
-    onStarted: (run) => {
-      halt = () => run.halt();
-    },
-  }).done;
-  const last = rows.at(-1);
-  return [
-    {
-      name: 'first significant rise of success',
-      value: risen ?? Number.NaN,
-      unit: 's after the start',
-      note:
-        risen === undefined ? 'none within two minutes' : `after ${last?.envSteps} env steps, ${last?.update} updates`,
-    },
-    {
-      name: 'learner',
-      value: medianOf(rows.map(({ learnerTokensPerSecond }) => learnerTokensPerSecond ?? 0)),
-      unit: 'tokens/s',
-      note: 'forward, backward and AdamW, beside the rollouts',
-    },
-  ];
-}
-
-function medianOf(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

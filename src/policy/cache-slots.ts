@@ -17,6 +17,8 @@ export interface CacheSlotsOptions {
   readonly config: ModelConfig;
   /** Turns per engine call, at most; a cache has as many slots as fill one call. */
   readonly maxBatch: number;
+  /** False where the caches' pools lie in another thread. */
+  readonly isStored: boolean;
   /** Called with a group whose prompt is not wanted any more: its slot was freed, or its text rendered anew. */
   readonly onPromptDropped: (group: GroupState) => void;
 }
@@ -37,16 +39,16 @@ export class CacheSlots {
     this.#options = options;
   }
 
-  /** Number of members that wait for an action. */
+  /** Number of members that wait for an action, and that a call could take. */
   get waiting(): number {
     let waiting = 0;
-    for (const batch of this.#batches) waiting += batch.waiting.size;
+    for (const batch of this.#batches) if (!batch.calling) waiting += batch.waiting.size;
     return waiting;
   }
 
-  /** True when in some batch every member waits for an action. */
+  /** True when in some batch without a call every member waits for an action. */
   get hasCompleteBatch(): boolean {
-    return this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
+    return this.#batches.some(({ live, waiting, calling }) => !calling && live > 0 && waiting.size === live);
   }
 
   /** Gets the member of an episode; undefined where the episode has none. */
@@ -121,11 +123,13 @@ export class CacheSlots {
     this.#batches.length = 0;
   }
 
-  /** Finds the batch with most members that wait; undefined where none waits. */
+  /** Finds the batch without a call with most members that wait; undefined where none waits. */
   findBusiest(): RunningBatch | undefined {
     let best: RunningBatch | undefined;
     // The fullest first: engine time per turn falls with the size of the batch.
-    for (const batch of this.#batches) if (batch.waiting.size > (best?.waiting.size ?? 0)) best = batch;
+    for (const batch of this.#batches) {
+      if (!batch.calling && batch.waiting.size > (best?.waiting.size ?? 0)) best = batch;
+    }
     return best;
   }
 
@@ -135,7 +139,7 @@ export class CacheSlots {
     if (!group) {
       const batch = this.#batchOf(members);
       const slot = batch.cache.acquire();
-      const empty = { promptKeys: undefined, dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
+      const empty = { dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
       group = { key, batch, slot, prompt, ...empty, mentions: new MentionBook(prompt), pointed: 0 };
       batch.cache.candidates.clear(slot);
       this.#groups.set(key, group);
@@ -149,10 +153,10 @@ export class CacheSlots {
   #batchOf(members: number): RunningBatch {
     const free = this.#batches.find(({ cache }) => !cache.full && cache.members === members);
     if (free) return free;
-    const { config, maxBatch } = this.#options;
+    const { config, maxBatch, isStored } = this.#options;
     // As many slots as fill a call: more episodes than that would wait for each other anyway, and open a further batch.
-    const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members);
-    const batch = { cache, live: 0, waiting: new Set<MemberState>() };
+    const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members, isStored);
+    const batch = { cache, live: 0, waiting: new Set<MemberState>(), calling: false };
     this.#batches.push(batch);
     return batch;
   }

@@ -18,17 +18,18 @@
  *     new tokens     ── decide  ──►  keys and values of the past, scores or logits, value
  *                                     └─ choose │ sample ─►  acted, or one more token to read in the next call
  *
- * Its owner is an actor, which runs one handler at a time: while `step` awaits the engine, no turn is submitted, no episode
- * released and no weights are loaded. Rows and slots therefore stay what they were between a call's feeds and its outputs.
+ * A call is prepared as plain data (engine-call.ts), computed here or in the engine's own thread (engine-thread.ts), and then
+ * finished. In the second case its owner goes on meanwhile: turns of other batches are submitted and prepared, episodes
+ * released, weights loaded. A batch with a call under way takes no other. What a call leaves behind is checked when it is
+ * finished: an episode that has ended is not answered, and nothing is kept that older weights have computed.
  *
  * @see Yu et al. 2022 (Orca, iteration-level batching), https://www.usenix.org/conference/osdi22/presentation/yu
  */
 
-import type { Engine, HostTensor, Program } from '../compute/engine/engine.ts';
-import { headSize, type ModelConfig } from '../compute/model/config.ts';
+import type { Engine, HostTensor } from '../compute/engine/engine.ts';
+import type { ModelConfig } from '../compute/model/config.ts';
 import { actionFeeds, promptFeeds } from '../compute/model/feeds.ts';
 import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../compute/model/parameters.ts';
-import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../compute/model/programs.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { largestOf } from '../core/extremes.ts';
 import type { Codec } from '../text/reading/codec.ts';
@@ -36,8 +37,9 @@ import { ReceivedTranscript } from '../text/reading/received-transcript.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
 import { CacheSlots } from './cache-slots.ts';
 import { choose, type Scored, sample } from './decide.ts';
-import { decisionFeeds, feedCandidates, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
-import { candidateRow, type GroupState, type MemberState } from './episode-state.ts';
+import { candidateFeeds, decisionFeeds, placesOf, type Reading, readingsOf, worthReading } from './decision-feeds.ts';
+import { type CallOutputs, type CallRunner, compileCalls, type EngineCall, LocalCalls } from './engine-call.ts';
+import { candidateRow, type GroupState, type MemberState, type RunningBatch } from './episode-state.ts';
 import type { KvCache } from './kv-cache.ts';
 import { type Acted, type ActRequest, formatTooLong, nothingListed, type Policy, type Unanswered } from './policy.ts';
 import { PromptReader } from './prompt-reader.ts';
@@ -56,41 +58,54 @@ export interface CachedPolicyOptions
   readonly now?: () => number;
 }
 
+/** Call that was prepared, and what has to be known of it when its outputs come. */
+interface PreparedCall {
+  readonly call: EngineCall;
+  readonly readings: readonly Reading<MemberState>[];
+  /** Groups whose prompts it reads, and those whose candidates it embeds, with how many they will then have. */
+  readonly prompts: readonly GroupState[];
+  readonly embedded: readonly { readonly group: GroupState; readonly vectors: number; readonly pointed: number }[];
+  /** Tokens that it computes. */
+  readonly tokens: number;
+  /** Version of the weights, and the number of their load. */
+  readonly version: number;
+  readonly loads: number;
+}
+
 /** KV-cached policy; see the head of the file for what is cached and when it is dropped. */
 export class CachedPolicy implements Policy {
   readonly maxBatch: number;
+  readonly overlaps: boolean;
   readonly #options: CachedPolicyOptions;
-  /** Program that reads prompts: once per group, over [G, P] tokens. Absent where the reader does. */
-  readonly #prefill: Program | undefined;
+  readonly #calls: CallRunner;
   /** Reader of a language model's prompts, through the program of every other call. */
   readonly #reader: PromptReader | undefined;
-  /** Program that turns candidate texts into vectors; absent with the tokens decoder. */
-  readonly #vectors: Program | undefined;
-  /** Program of every other call: reads new tokens over the cache, and scores candidates or next tokens. */
-  readonly #decide: Program;
   readonly #slots: CacheSlots;
-  /** Weights as feeds. The same objects until the next load: an engine keeps what it made of them. */
-  #weights: Record<string, HostTensor> = {};
+  /** Steps under way. */
+  readonly #steps = new Set<Promise<unknown>>();
   #version = 0;
+  /** Loads of weights that made what is cached stale. */
+  #loads = 0;
   /** Members in the middle of a run of tokens. */
   #runs = 0;
   /** Tokens computed, prompts included, padding left out. */
   #tokens = 0;
 
-  private constructor(
-    options: CachedPolicyOptions,
-    prefill: Program | undefined,
-    decide: Program,
-    vectors: Program | undefined,
-  ) {
+  private constructor(options: CachedPolicyOptions, calls: CallRunner) {
     this.#options = options;
-    this.#prefill = prefill;
-    const reader = prefill ? undefined : new PromptReader(options.config, options.promptTokensPerCall);
+    this.#calls = calls;
+    this.overlaps = calls.overlaps;
+    const reader = PromptReader.reads(options.config)
+      ? new PromptReader(options.config, options.promptTokensPerCall)
+      : undefined;
     this.#reader = reader;
     const { config, maxBatch } = options;
-    this.#slots = new CacheSlots({ config, maxBatch, onPromptDropped: (group) => reader?.drop(group) });
-    this.#decide = decide;
-    this.#vectors = vectors;
+    this.#slots = new CacheSlots({
+      config,
+      maxBatch,
+      isStored: !calls.overlaps,
+      onPromptDropped: (group) => reader?.drop(group),
+    });
     this.maxBatch = maxBatch;
   }
 
@@ -98,10 +113,18 @@ export class CachedPolicy implements Policy {
   static async create(engine: Engine, options: CachedPolicyOptions, params: ParamSet): Promise<CachedPolicy> {
     const { config, decoder, codec } = options;
     checkVocabulary(config, codec.vocabSize);
-    const prefill = PromptReader.reads(config) ? undefined : await engine.compile(prefillGraph(config));
-    const decide = await engine.compile(decoder === 'choice' ? chooseGraph(config) : decodeGraph(config));
-    const vectors = decoder === 'choice' ? await engine.compile(actionsGraph(config)) : undefined;
-    const policy = new CachedPolicy(options, prefill, decide, vectors);
+    const programs = await compileCalls(engine, config, decoder);
+    return CachedPolicy.over(new LocalCalls(programs, config, options.now ?? (() => 0)), options, params);
+  }
+
+  /**
+   * Opens a policy over calls that are computed elsewhere, which it disposes of. Not for a language model, whose prompts are
+   * read in parts.
+   * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model
+   */
+  static over(calls: CallRunner, options: CachedPolicyOptions, params: ParamSet): CachedPolicy {
+    checkVocabulary(options.config, options.codec.vocabSize);
+    const policy = new CachedPolicy(options, calls);
     policy.load(params);
     return policy;
   }
@@ -109,16 +132,19 @@ export class CachedPolicy implements Policy {
   load(params: ParamSet): void {
     checkParams(this.#options.config, params);
     this.#version = params.version;
-    this.#weights = {};
+    // The same objects until the next load: an engine keeps what it made of them.
+    const weights: Record<string, HostTensor> = {};
     for (const { name, shape } of parameterSpecs(this.#options.config)) {
-      this.#weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
+      weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
     }
+    this.#calls.load(weights);
     // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy. The decision
     // records the version that scored it; the learner's ratio is taken to the log-probability that was really drawn from.
     // Prompts that are still to come are read by the newer ones.
     this.#reader?.forgetNewest();
     if (this.#options.cacheOnUpdate === 'keep') return;
     // Nothing is computed here: everything counts as unread, and is read again by the calls that next need it.
+    this.#loads++;
     this.#reader?.clear();
     this.#slots.markUnread();
   }
@@ -170,8 +196,10 @@ export class CachedPolicy implements Policy {
       // A view may restate a listed action by what was read since (`get 2 oak log held 1`): then it is another candidate,
       // with a row of its own. Rows of former restatements stay until the group ends or its text is rendered anew.
       const { group, candidates } = member;
-      for (const action of actions) {
-        const text = transcript.table[action]!;
+      const { table } = transcript;
+      for (let i = 0; i < actions.length; i++) {
+        const action = actions[i]!;
+        const text = table[action]!;
         const read = transcript.candidate(text);
         if (candidates[action]?.read !== read) candidates[action] = { read, row: candidateRow(group, text, read) };
       }
@@ -193,6 +221,7 @@ export class CachedPolicy implements Policy {
   forget(): void {
     this.#reader?.clear();
     this.#slots.clear();
+    this.#calls.forget();
     this.#runs = 0;
   }
 
@@ -203,27 +232,41 @@ export class CachedPolicy implements Policy {
   async step(): Promise<readonly Acted[]> {
     const batch = this.#slots.findBusiest();
     if (!batch) return [];
+    batch.calling = true;
+    const step = this.#stepOf(batch).finally(() => {
+      batch.calling = false;
+      this.#steps.delete(step);
+    });
+    this.#steps.add(step);
+    return step;
+  }
+
+  async #stepOf(batch: RunningBatch): Promise<readonly Acted[]> {
     // By row: the program's outputs are laid out by slot and member, and the last one's slot bounds what it reads.
     const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
-    const groups = [...new Set(ready.map((member) => member.group))];
     const start = this.#now();
-    // Prompts before candidates: a candidate's row holds the pointer keys of the prompt positions that mention it.
-    await this.#readPrompts(
-      batch.cache,
-      groups.filter((group) => group.dirty),
-    );
-    if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.candidates.length));
+    if (this.#reader) await this.#readParts([...new Set(ready.map(({ group }) => group))]);
     const read = this.#now();
     // A long prompt takes several calls: meanwhile the others go on.
-    const able = ready.filter(({ group }) => !group.dirty);
-    const acted = able.length > 0 ? await this.#decideFor(batch.cache, able) : [];
+    const able = this.#reader ? ready.filter(({ group }) => !group.dirty) : ready;
+    let acted: readonly Acted[] = [];
+    let readMs = read - start;
+    let queuedMs = 0;
+    if (able.length > 0) {
+      const prepared = this.#prepare(batch, able);
+      const given = this.#now();
+      const out = await this.#calls.run(batch.cache, prepared.call);
+      queuedMs = Math.max(0, this.#now() - given - out.readMs - out.decideMs);
+      readMs += out.readMs;
+      acted = this.#finish(batch.cache, prepared, out);
+    }
     if (!this.#options.now) return acted;
     const end = this.#now();
     // A call's time counts in full for every turn in it: they waited for each other. What is left of a turn's own time is
-    // waiting, before its first call and between the calls of a run.
+    // waiting: before its first call, behind a call that the engine was inside of, and between the calls of a run.
     for (const member of ready) {
-      member.prefillMs += read - start;
-      member.decodeMs += end - read;
+      member.prefillMs += readMs;
+      member.decodeMs += end - start - queuedMs - readMs;
     }
     return acted.map((one) => {
       const { since, prefillMs, decodeMs } = this.#slots.get(one.episode)!;
@@ -236,113 +279,136 @@ export class CachedPolicy implements Policy {
   }
 
   async dispose(): Promise<void> {
-    await this.#prefill?.dispose();
-    await this.#decide.dispose();
-    await this.#vectors?.dispose();
+    await Promise.allSettled(this.#steps);
+    await this.#calls.dispose();
   }
 
   // --- calls ----------------------------------------------------------------------------------------------------
 
-  /**
-   * Keys and values of new prompts, all in one call: G prompts padded to the longest, `k<layer>`, `v<layer>`
-   * [G, kvHeads, longest, dh]. Pointer keys come packed [N, d]: they are only needed where an action is mentioned.
-   */
-  async #readPrompts(cache: KvCache, groups: readonly GroupState[]): Promise<void> {
-    if (groups.length === 0) return;
-    if (this.#reader) {
-      this.#tokens += await this.#reader.read(groups, this.#decide, this.#weights);
-      return;
-    }
-    const { config } = this.#options;
-    const longest = largestOf(groups.map(({ prompt }) => prompt.tokens.length));
-    cache.reservePrompt(longest);
-    const feeds = promptFeeds(
-      config,
-      groups.map(({ prompt }) => prompt),
-      longest,
-    );
-    const out = await this.#prefill!.run({ ...this.#weights, ...feeds });
-    const dh = headSize(config);
-    const width = config.kvHeads * longest * dh; // of one prompt in the outputs, padding included
-    let packed = 0; // pointer keys are packed: no padding between prompts
-    groups.forEach((group, g) => {
-      const { length } = group.prompt.tokens;
-      for (let layer = 0; layer < config.layers; layer++) {
-        const k = floats(out[`k${layer}`]).subarray(g * width, (g + 1) * width);
-        const v = floats(out[`v${layer}`]).subarray(g * width, (g + 1) * width);
-        cache.writePrompt(group.slot, layer, k, v, longest, length);
-      }
-      if (config.choiceHead) {
-        const d = config.hiddenSize;
-        // A copy: the output's buffer belongs to the engine, and candidates listed in later turns still need the keys.
-        group.promptKeys = floats(out.pointerKeys).slice(packed * d, (packed + length) * d);
-      }
-      packed += length;
-      group.dirty = false;
-    });
-    this.#tokens += packed;
+  /** Reads a part of a language model's new prompts. */
+  async #readParts(groups: readonly GroupState[]): Promise<void> {
+    const { programs, weights } = this.#calls as LocalCalls;
+    const dirty = groups.filter((group) => group.dirty);
+    if (dirty.length > 0) this.#tokens += await this.#reader!.read(dirty, programs.decide, weights);
   }
 
-  /** Vectors of the candidates that have none yet: all groups' texts in one call. */
-  async #embedActions(groups: readonly GroupState[]): Promise<void> {
-    const { config, codec } = this.#options;
-    const pending = groups.flatMap((group) =>
-      group.candidates
-        .slice(group.vectors)
-        .map(({ action, read }, i) => ({ group, row: group.vectors + i, action, text: read })),
-    );
-    if (pending.length === 0) return;
-    const feeds = actionFeeds(
-      config,
-      codec,
-      pending.map(({ text, group }) => ({ text, focus: group.prompt.focus })),
-    );
-    const out = await this.#vectors!.run({ ...this.#weights, ...feeds });
-    const bags = floats(out.bags);
-    const d = config.hiddenSize;
-    // All room first: a pool then grows once a call, not once a group.
-    const lists = pending.map(({ group, action }) => group.mentions.listOf(action));
-    for (const { batch, candidates, mentions } of groups) {
-      batch.cache.candidates.reserveActions(candidates.length);
-      batch.cache.candidates.reserveLists(mentions.lists.length);
-    }
-    pending.forEach(({ group, row }, i) => {
-      group.batch.cache.candidates.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), lists[i]!);
-      group.vectors = row + 1;
-    });
-    for (const group of groups) {
-      const { batch, slot, mentions, promptKeys } = group;
-      for (; group.pointed < mentions.lists.length; group.pointed++) {
-        batch.cache.candidates.writeMentions(slot, group.pointed, mentions.lists[group.pointed]!, promptKeys!);
-      }
-    }
-  }
-
-  /**
-   * Runs the decision program over what `ready` members have not read yet. Members with more new tokens than one call
-   * takes are read in part, and decide in a later call.
-   */
-  async #decideFor(cache: KvCache, ready: readonly MemberState[]): Promise<readonly Acted[]> {
+  /** Prepares a call: everything that it is fed, before any of it is computed. */
+  #prepare({ cache }: RunningBatch, ready: readonly MemberState[]): PreparedCall {
     const { config, decoder } = this.#options;
-    const readings = readingsOf(ready, cache, decoder === 'choice' ? worthReading(ready, cache) : undefined);
-    const { feeds, tokens } = decisionFeeds(config, cache, readings);
-    if (decoder === 'choice')
-      Object.assign(feeds, feedCandidates(config, cache.candidates, ready.at(-1)!.group.slot + 1));
-    this.#tokens += tokens;
-    const out = await this.#decide.run({ ...this.#weights, ...feeds });
-    keepPast(config, cache, readings, out);
+    const groups = [...new Set(ready.map(({ group }) => group))];
+    const chooses = decoder === 'choice';
+    const dirty = groups.filter((group) => group.dirty);
+    // Room first, here and below: growing replaces the arrays that feeds point into.
+    const longest = largestOf(dirty.map(({ prompt }) => prompt.tokens.length));
+    if (dirty.length > 0) cache.reservePrompt(longest);
+    const pending = chooses ? this.#bookCandidates(cache, groups) : undefined;
+    const readings = readingsOf(ready, cache, chooses ? worthReading(ready, cache) : undefined);
+    for (const { slot, prompt } of dirty) cache.setPrompt(slot, prompt.tokens.length);
+    const { feeds, slots, tokens } = decisionFeeds(config, cache, readings);
+    if (chooses) Object.assign(feeds, candidateFeeds(cache.candidates, slots));
+    const lengths = dirty.map(({ prompt }) => prompt.tokens.length);
+    const prompts = dirty.map(({ prompt }) => prompt);
+    return {
+      call: {
+        prompts:
+          dirty.length === 0
+            ? undefined
+            : {
+                feeds: promptFeeds(config, prompts, longest),
+                slots: dirty.map(({ slot }) => slot),
+                lengths,
+                longest,
+              },
+        actions: pending?.actions,
+        mentions: pending?.mentions && {
+          from: pending.mentions.from.map(({ slot, position }) => slot * cache.prompt + position),
+          to: pending.mentions.to,
+        },
+        decisions: feeds,
+        slots,
+        places: placesOf(readings),
+      },
+      readings,
+      prompts: dirty,
+      embedded: pending?.embedded ?? [],
+      tokens: tokens + lengths.reduce((a, b) => a + b, 0),
+      version: this.#version,
+      loads: this.#loads,
+    };
+  }
 
+  /** Books the candidates that have no vector yet: all groups' texts are embedded in one call. */
+  #bookCandidates({ candidates: pool }: KvCache, all: readonly GroupState[]) {
+    const { config, codec } = this.#options;
+    const groups = all.filter((group) => group.vectors < group.candidates.length);
+    if (groups.length === 0) return undefined;
+    const texts: { readonly text: string; readonly focus: ReadonlySet<number> }[] = [];
+    const lists: number[] = [];
+    for (const { candidates, vectors, prompt, mentions } of groups) {
+      for (let row = vectors; row < candidates.length; row++) {
+        const { action, read } = candidates[row]!;
+        texts.push({ text: read, focus: prompt.focus });
+        lists.push(mentions.listOf(action));
+      }
+    }
+    // All room first: a pool then grows once a call, not once a group.
+    for (const { candidates, mentions } of groups) {
+      pool.reserveActions(candidates.length);
+      pool.reserveLists(mentions.lists.length);
+    }
+    const rows = new Int32Array(texts.length);
+    const from: { readonly slot: number; readonly position: number }[] = [];
+    const to: number[] = [];
+    let text = 0;
+    for (const { slot, candidates, vectors, mentions, pointed } of groups) {
+      for (let row = vectors; row < candidates.length; row++, text++) {
+        rows[text] = pool.setAction(slot, row, lists[text]!);
+      }
+      for (let list = pointed; list < mentions.lists.length; list++) {
+        const positions = mentions.lists[list]!;
+        const first = pool.setMentions(slot, list, positions.length);
+        positions.forEach((position, m) => {
+          from.push({ slot, position });
+          to.push(first + m);
+        });
+      }
+    }
+    return {
+      actions: { feeds: actionFeeds(config, codec, texts), rows },
+      mentions: { from, to },
+      embedded: groups.map((group) => ({
+        group,
+        vectors: group.candidates.length,
+        pointed: group.mentions.lists.length,
+      })),
+    };
+  }
+
+  /**
+   * Finishes a call: keeps what it read, and decides. Meanwhile episodes may have ended, of which nothing is kept, and weights
+   * may have been loaded, under which all of it has to be read again.
+   */
+  #finish(cache: KvCache, prepared: PreparedCall, { outputs }: CallOutputs): readonly Acted[] {
+    const { config, decoder } = this.#options;
+    const { readings, prompts, embedded, version } = prepared;
+    this.#tokens += prepared.tokens;
+    const runs = (member: MemberState) => this.#slots.get(member.episode) === member;
+    if (prepared.loads === this.#loads) {
+      for (const group of prompts) group.dirty = false;
+      for (const { group, vectors, pointed } of embedded) Object.assign(group, { vectors, pointed });
+      for (const { member, cached, fresh } of readings) if (runs(member)) cache.setPast(member.row, cached + fresh);
+    }
     // Outputs are laid out by row, slot · K + member, whether or not the row was in this call.
-    const values = config.valueHead ? floats(out.values) : undefined;
-    const scores = floats(decoder === 'choice' ? out.scores : out.logits);
-    const width = decoder === 'choice' ? cache.candidates.actions : config.vocabSize;
+    const values = config.valueHead ? floats(outputs.values) : undefined;
+    const scoresOf = floats(decoder === 'choice' ? outputs.scores : outputs.logits);
+    const shape = outputs[decoder === 'choice' ? 'scores' : 'logits']!.shape;
+    const width = shape.at(-1)!;
     const acted: Acted[] = [];
     for (const { member, decides } of readings) {
       const { request, row } = member;
-      if (!decides || !request) continue;
+      if (!decides || !request || !runs(member)) continue;
       const value = values ? values[row]! : 0;
-      const own = scores.subarray(row * width, (row + 1) * width);
-      const scored = { scores: own, value, version: this.#version };
+      const scored = { scores: scoresOf.subarray(row * width, (row + 1) * width), value, version };
       // `sample` begins and ends runs; `#runs` follows by the difference.
       const running = member.run !== undefined;
       const finished = this.#finishDecision(member, request, scored);

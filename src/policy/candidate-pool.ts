@@ -60,24 +60,19 @@ export class CandidatePool {
     this.mentionMask = mask;
   }
 
-  /** Stores a candidate's vector, and which list of mentions it has. */
-  writeAction(slot: number, row: number, bag: Float32Array, list: number): void {
+  /** Books a candidate's list of mentions. @returns the row of `bags` for its vector */
+  setAction(slot: number, row: number, list: number): number {
     const at = slot * this.actions + row;
-    this.bags.set(bag, at * this.#width);
     this.listOf[at] = list;
+    return at;
   }
 
-  /** Stores a list of mentions: the pointer keys [·, d] of its positions in the prompt. */
-  writeMentions(slot: number, list: number, mentions: readonly number[], promptKeys: Float32Array): void {
-    const d = this.#width;
+  /** Books how many mentions a list has. @returns the row of `mentionKeys` for the first of them */
+  setMentions(slot: number, list: number, count: number): number {
     const first = (slot * this.lists + list) * MAX_MENTIONS;
     // Every mention is masked or set: the list may have been another one.
-    for (let m = 0; m < MAX_MENTIONS; m++) {
-      const position = mentions[m];
-      this.mentionMask[first + m] = position === undefined ? MASKED : 0;
-      if (position === undefined) continue;
-      this.mentionKeys.set(promptKeys.subarray(position * d, (position + 1) * d), (first + m) * d);
-    }
+    this.mentionMask.fill(0, first, first + count).fill(MASKED, first + count, first + MAX_MENTIONS);
+    return first;
   }
 
   /** Drops a slot's candidates: no list has a mention any more, and rows are written anew from 0. */

@@ -89,7 +89,7 @@ export function tokensWorthReading(unread: readonly number[], rows: number, keys
 }
 
 /**
- * Feeds of a call: N new tokens of members in the first G slots, T of one member at the most. Makes room in the cache for
+ * Feeds of a call but for its pools: N new tokens of members in the first G slots, T of one member at the most. Makes room in the cache for
  * them.
  * @throws {RangeError} for an episode longer than the model reads
  */
@@ -97,7 +97,7 @@ export function decisionFeeds(
   config: ModelConfig,
   cache: KvCache,
   readings: readonly Reading[],
-): { readonly feeds: Record<string, HostTensor>; readonly tokens: number } {
+): { readonly feeds: Record<string, HostTensor>; readonly slots: number; readonly tokens: number } {
   let G = 0;
   let N = 0;
   let T = 0;
@@ -114,9 +114,10 @@ export function decisionFeeds(
   return {
     feeds: {
       ...tokenFeeds(config, cache.members, readings, { G, N, T }),
-      ...cacheFeeds(config, cache, G),
+      ...maskFeeds(config, cache, G),
       ...(config.sameTokenBias === undefined ? {} : feedPadded(cache, readings, G, T)),
     },
+    slots: G,
     tokens: N,
   };
 }
@@ -209,19 +210,26 @@ function feedPadded(
   };
 }
 
+/** Masks over the first G slots, and the places of their tokens where a window slides over them. */
+function maskFeeds(
+  { slidingWindow }: ModelConfig,
+  { prompt, past, members, promptMask, pastMask }: KvCache,
+  G: number,
+): Record<string, HostTensor> {
+  return {
+    'prompt.mask': f32([G, prompt], promptMask),
+    'past.mask': f32([G, members, past], pastMask),
+    ...(slidingWindow === undefined ? {} : { 'prompt.steps': steps(prompt), 'past.steps': steps(past) }),
+  };
+}
+
 /** Pools of the first G slots, in place: a pool's slots lie one after the other, so a prefix of it is a batch. */
-function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<string, HostTensor> {
+export function poolFeeds(config: ModelConfig, cache: KvCache, G: number): Record<string, HostTensor> {
   const { kvHeads } = config;
   const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
   const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
   // Views, not copies: engines read as many numbers as the shape gives from the pool's start.
-  const feeds: Record<string, HostTensor> = {
-    'prompt.mask': f32([G, cache.prompt], cache.promptMask),
-    'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
-    ...(config.slidingWindow === undefined
-      ? {}
-      : { 'prompt.steps': steps(cache.prompt), 'past.steps': steps(cache.past) }),
-  };
+  const feeds: Record<string, HostTensor> = {};
   for (let layer = 0; layer < config.layers; layer++) {
     feeds[`prompt.k${layer}`] = f32(promptShape, cache.promptK[layer]!);
     feeds[`prompt.v${layer}`] = f32(promptShape, cache.promptV[layer]!);
@@ -231,15 +239,53 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
   return feeds;
 }
 
-/** Candidates of the first `groups` slots, in place, for the choice decoder. */
-export function feedCandidates(config: ModelConfig, pool: CandidatePool, groups: number): Record<string, HostTensor> {
-  const { hiddenSize: d } = config;
+/** Lists of mentions of the first `groups` slots' candidates, for the choice decoder. */
+export function candidateFeeds(pool: CandidatePool, groups: number): Record<string, HostTensor> {
   return {
-    'candidates.bags': f32([groups, pool.actions, d], pool.bags),
     'candidates.lists': i32([groups, pool.actions], pool.listOf),
-    'candidates.keys': f32([groups, pool.lists * MAX_MENTIONS, d], pool.mentionKeys),
     'candidates.mentionMask': f32([groups, pool.lists, MAX_MENTIONS], pool.mentionMask),
   };
+}
+
+/** Vectors of the first `groups` slots' candidates, in place, and the keys of what mentions them. */
+export function candidatePoolFeeds(
+  { hiddenSize: d }: ModelConfig,
+  pool: CandidatePool,
+  groups: number,
+): Record<string, HostTensor> {
+  return {
+    'candidates.bags': f32([groups, pool.actions, d], pool.bags),
+    'candidates.keys': f32([groups, pool.lists * MAX_MENTIONS, d], pool.mentionKeys),
+  };
+}
+
+/** Places of new tokens, three numbers each reading: row, tokens cached before, new tokens. */
+export function placesOf(readings: readonly Reading[]): Int32Array {
+  const places = new Int32Array(3 * readings.length);
+  readings.forEach(({ member, cached, fresh }, i) => {
+    places[3 * i] = member.row;
+    places[3 * i + 1] = cached;
+    places[3 * i + 2] = fresh;
+  });
+  return places;
+}
+
+/** Writes the new tokens' keys and values into the pools, where no length makes them readable yet. @param out `k<layer>`, `v<layer>` [N, kvHeads·dh] */
+export function writePasts(
+  config: ModelConfig,
+  cache: KvCache,
+  places: Int32Array,
+  out: Readonly<Record<string, HostTensor>>,
+): void {
+  for (let layer = 0; layer < config.layers; layer++) {
+    const k = out[`k${layer}`]!.data as Float32Array;
+    const v = out[`v${layer}`]!.data as Float32Array;
+    for (let i = 0, n = 0; i < places.length; i += 3) {
+      const fresh = places[i + 2]!;
+      cache.writePast(places[i]!, places[i + 1]!, fresh, layer, k, v, n);
+      n += fresh;
+    }
+  }
 }
 
 /** Puts the new tokens' keys and values into the cache. @param out `k<layer>`, `v<layer>` [N, kvHeads·dh] */
@@ -249,15 +295,7 @@ export function keepPast(
   readings: readonly Reading[],
   out: Readonly<Record<string, HostTensor>>,
 ): void {
-  for (let layer = 0; layer < config.layers; layer++) {
-    const k = out[`k${layer}`]!.data as Float32Array;
-    const v = out[`v${layer}`]!.data as Float32Array;
-    let n = 0;
-    for (const { member, cached, fresh } of readings) {
-      cache.writePast(member.row, cached, fresh, layer, k, v, n);
-      n += fresh;
-    }
-  }
+  writePasts(config, cache, placesOf(readings), out);
   // Readable only now: a call that failed leaves the lengths as they were, and its rows are written again.
   for (const { member, cached, fresh } of readings) cache.setPast(member.row, cached + fresh);
 }

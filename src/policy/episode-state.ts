@@ -13,6 +13,8 @@ export interface RunningBatch {
   live: number;
   /** Members that wait for an action. */
   readonly waiting: Set<MemberState>;
+  /** True while a call over the cache is under way. */
+  calling: boolean;
 }
 
 /** Slot of the cache: a prompt, the candidates that point at it, and the members that follow it. */
@@ -21,14 +23,12 @@ export interface GroupState {
   readonly batch: RunningBatch;
   readonly slot: number;
   prompt: Prompt;
-  /** [P, d] pointer keys of the prompt, once it is read. */
-  promptKeys: Float32Array | undefined;
   /** True when the prompt or the weights changed since the prompt was last read. */
   dirty: boolean;
   /** Candidates in the order of their rows; the first `vectors` of them are in the cache. */
   readonly candidates: Candidate[];
-  /** Rows by text, for candidates that several members list. */
-  readonly rows: Map<string, number>;
+  /** Rows by listed action and the text that is read of it, for candidates that several members list. */
+  readonly rows: Map<string, Map<string, number>>;
   vectors: number;
   /** Lists of mentions of the candidates; the first `pointed` of them are in the cache. */
   mentions: MentionBook;
@@ -69,11 +69,13 @@ interface CandidateRow {
 /** Candidate row of a listed action in its group, as it is read now; a new one where it has none. */
 export function candidateRow(group: GroupState, action: string, read: string): number {
   // Rows are by text, not by member: what one member has listed costs the others of its group nothing.
-  const key = read === action ? action : `${action}\n${read}`;
-  const known = group.rows.get(key);
-  if (known !== undefined) return known;
-  const row = group.candidates.push({ action, read }) - 1;
-  group.rows.set(key, row);
+  let rows = group.rows.get(action);
+  if (!rows) group.rows.set(action, (rows = new Map()));
+  let row = rows.get(read);
+  if (row === undefined) {
+    row = group.candidates.push({ action, read }) - 1;
+    rows.set(read, row);
+  }
   return row;
 }
 

@@ -26,7 +26,18 @@ import { growPool, MASKED, roundUp } from './grow-pool.ts';
 const PROMPT_STEP = 32;
 const PAST_STEP = 16;
 
-/** Pools of one running batch: preallocated arrays, their lengths, and the masks over them. */
+/** Capacities of a cache, in tokens and candidates of a slot. */
+export interface CacheLayout {
+  readonly prompt: number;
+  readonly past: number;
+  readonly actions: number;
+  readonly lists: number;
+}
+
+/**
+ * Pools of one running batch: preallocated arrays, their lengths, and the masks over them. Where the engine has a thread of its
+ * own the pools lie there, in a cache that follows this one's layout; this one then keeps lengths and masks alone.
+ */
 export class KvCache {
   /** G, the number of group slots. */
   readonly groups: number;
@@ -43,6 +54,8 @@ export class KvCache {
   promptV: Float32Array[] = [];
   pastK: Float32Array[] = [];
   pastV: Float32Array[] = [];
+  /** [G, P, d] pointer keys of the prompts, for candidates that are listed later; empty without a choice head. */
+  promptKeys: Float32Array;
   /** [G, P] 0 where the prompt has a token, −1e9 elsewhere; a slot without one keeps a token: no row may be empty. */
   promptMask: Float32Array;
   /** [G, K, S] likewise for the pasts; an empty past has no token. */
@@ -52,14 +65,18 @@ export class KvCache {
   /** Tokens in each member's past [G·K]. */
   readonly #pastLength: Int32Array;
   readonly #config: ModelConfig;
+  /** False where the pools lie in another thread. */
+  readonly #isStored: boolean;
   /** Slots without a group. */
   readonly #free: number[];
 
-  constructor(config: ModelConfig, groups: number, members: number) {
+  /** @param isStored false for a cache without pools */
+  constructor(config: ModelConfig, groups: number, members: number, isStored = true) {
     this.#config = config;
+    this.#isStored = isStored;
     this.groups = groups;
     this.members = members;
-    this.candidates = new CandidatePool(groups, config.hiddenSize);
+    this.candidates = new CandidatePool(groups, isStored ? config.hiddenSize : 0);
     this.#promptLength = new Int32Array(groups);
     this.#pastLength = new Int32Array(groups * members);
     this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot); // all, in no order that matters
@@ -69,6 +86,7 @@ export class KvCache {
       this.pastK.push(new Float32Array(this.#pastSize));
       this.pastV.push(new Float32Array(this.#pastSize));
     }
+    this.promptKeys = new Float32Array(groups * this.prompt * this.#keyWidth);
     this.promptMask = this.#freshPromptMask();
     this.pastMask = this.#freshPastMask();
   }
@@ -102,7 +120,7 @@ export class KvCache {
   /** Frees a slot: its prompt and its members' pasts are masked from now on. */
   release(slot: number): void {
     this.#free.push(slot);
-    this.#setPrompt(slot, 0);
+    this.setPrompt(slot, 0);
     for (let member = 0; member < this.members; member++) this.setPast(slot * this.members + member, 0);
     // The next fill decides the capacities anew. Arrays stay: they are reused in place, and masks are made with the width.
     if (this.empty) this.past = this.prompt = 0;
@@ -123,6 +141,23 @@ export class KvCache {
     else this.pastMask.fill(MASKED, start + length, start + Math.min(before, this.past));
   }
 
+  /** Capacities at present. */
+  get layout(): CacheLayout {
+    const { prompt, past } = this;
+    const { actions, lists } = this.candidates;
+    return { prompt, past, actions, lists };
+  }
+
+  /** Takes another cache's layout, so that its rows are this one's. A capacity that fell was emptied before it grew. */
+  follow({ prompt, past, actions, lists }: CacheLayout): void {
+    if (prompt < this.prompt) this.prompt = 0;
+    if (past < this.past) this.past = 0;
+    this.reservePrompt(prompt);
+    this.reservePast(past);
+    this.candidates.reserveActions(actions);
+    this.candidates.reserveLists(lists);
+  }
+
   /** Room for prompts of `length` tokens: regrows the pools where they are too short. */
   reservePrompt(length: number): void {
     if (length <= this.prompt) return;
@@ -133,6 +168,8 @@ export class KvCache {
       growPool(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
     this.promptK = this.promptK.map(grow);
     this.promptV = this.promptV.map(grow);
+    const width = this.#keyWidth;
+    this.promptKeys = growPool(this.promptKeys, this.groups, before * width, this.prompt * width);
     this.promptMask = this.#freshPromptMask();
   }
 
@@ -161,7 +198,7 @@ export class KvCache {
       this.promptK[layer]!.set(k.subarray(from, from + length * dh), to);
       this.promptV[layer]!.set(v.subarray(from, from + length * dh), to);
     }
-    this.#setPrompt(slot, length);
+    this.setPrompt(slot, length);
   }
 
   /** Stores the keys and values of a row's tokens `at` … `at + count − 1`, of one layer: rows of [kvHeads·dh] from `first` on. */
@@ -211,8 +248,11 @@ export class KvCache {
     this.setPast(to, length);
   }
 
-  /** Length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over nothing. */
-  #setPrompt(slot: number, length: number): void {
+  /**
+   * Sets the length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over
+   * nothing.
+   */
+  setPrompt(slot: number, length: number): void {
     this.#promptLength[slot] = length;
     const start = slot * this.prompt;
     const end = Math.min(this.prompt, Math.max(1, length));
@@ -237,8 +277,14 @@ export class KvCache {
     return mask;
   }
 
+  /** Numbers of a token in a head; none where the pools lie elsewhere. */
   get #dh(): number {
-    return headSize(this.#config);
+    return this.#isStored ? headSize(this.#config) : 0;
+  }
+
+  get #keyWidth(): number {
+    const { choiceHead, hiddenSize } = this.#config;
+    return this.#isStored && choiceHead ? hiddenSize : 0;
   }
 
   get #promptSize(): number {

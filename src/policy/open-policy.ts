@@ -13,9 +13,11 @@ import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts
 import { codecOf } from '../text/reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
+import { EngineThread } from './engine-thread.ts';
 import { type GenerationClient, type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
 import { OraclePolicy } from './oracle-policy.ts';
 import type { Policy } from './policy.ts';
+import { PromptReader } from './prompt-reader.ts';
 import { RandomPolicy } from './random-policy.ts';
 import {
   type Adapters,
@@ -73,6 +75,11 @@ export interface LocalPolicySpec
   /** True when requests bring prompts that their clients rendered (`ActRequest.given`). */
   readonly givenPrompts?: boolean | undefined;
   readonly params: ParamSet;
+  /**
+   * True where the engine gets a thread of its own, so that calls are prepared beside it; ignored for a language model, whose
+   * calls are long, and for a policy that caches nothing.
+   */
+  readonly engineThread?: boolean | undefined;
 }
 
 /** Policy in service, and what its owner has to report and close. */
@@ -176,13 +183,24 @@ async function openSampled(
 async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOptions): Promise<OpenedPolicy> {
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
-  const { engine, computing } = timeEngine(await openEngine(spec.engine), clock);
   // Where every turn is rendered anew a cache would never be read twice. Spelling needs the cached policy even there (a run
   // reads its own tokens), and so do prompts from outside, which come without a view.
+  const caches = !codec.rendersAnew || decoder !== 'choice' || spec.givenPrompts === true;
   const common = { config, codec, maxBatch, now: () => clock.now() };
-  const policy =
-    codec.rendersAnew && decoder === 'choice' && !spec.givenPrompts
-      ? await WindowPolicy.create(engine, common, params)
-      : await CachedPolicy.create(engine, { ...common, decoder, masked, maxTokens, cacheOnUpdate }, params);
+  const cached = { ...common, decoder, masked, maxTokens, cacheOnUpdate };
+  if (spec.engineThread && caches && !PromptReader.reads(config)) {
+    const thread = await EngineThread.open({ engine: spec.engine, config, decoder });
+    try {
+      const policy = CachedPolicy.over(thread, cached, params);
+      return { policy, engine: thread.engine, computing: thread.computing, close: () => thread.dispose() };
+    } catch (thrown) {
+      await thread.dispose();
+      throw thrown;
+    }
+  }
+  const { engine, computing } = timeEngine(await openEngine(spec.engine), clock);
+  const policy = caches
+    ? await CachedPolicy.create(engine, cached, params)
+    : await WindowPolicy.create(engine, common, params);
   return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
 }

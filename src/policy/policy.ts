@@ -96,6 +96,11 @@ export interface Policy {
   readonly complete: boolean;
   /** Most turns of one engine call. */
   readonly maxBatch: number;
+  /**
+   * True where a second call may begin while one is under way: its turns are then prepared beside the engine. `waiting` and
+   * `complete` leave out what a call under way has taken. Absent: one call at a time, and nothing else meanwhile.
+   */
+  readonly overlaps?: boolean;
   /** Makes one engine call. @returns the turns it finished */
   step(): MaybePromise<readonly Acted[]>;
   /** Drops episodes that ended or were abandoned; unknown ones are ignored. */

@@ -12,7 +12,7 @@
 import type { HostTensor, Program } from '../compute/engine/engine.ts';
 import { headSize, type ModelConfig } from '../compute/model/config.ts';
 import { f32 } from '../compute/model/feeds.ts';
-import { decisionFeeds, keepPast, type Reading } from './decision-feeds.ts';
+import { decisionFeeds, keepPast, poolFeeds, type Reading } from './decision-feeds.ts';
 import type { GroupState } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 
@@ -64,7 +64,8 @@ export class PromptReader {
     const parts = this.#parts(groups);
     if (parts.length === 0) return 0;
     const readings = parts.map(({ reading }) => reading);
-    const { feeds, tokens } = decisionFeeds(this.#config, this.#cache, readings);
+    const { feeds, slots, tokens } = decisionFeeds(this.#config, this.#cache, readings);
+    Object.assign(feeds, poolFeeds(this.#config, this.#cache, slots));
     // Nothing comes before these tokens: a slot without a prompt shows one of its tokens otherwise.
     const mask = feeds['prompt.mask']!;
     feeds['prompt.mask'] = f32(mask.shape, new Float32Array(mask.shape.reduce((a, b) => a * b, 1)).fill(-1e9));

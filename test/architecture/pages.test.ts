@@ -16,6 +16,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/cluster/README.md': 100,
   'src/storage/README.md': 90,
   'src/policy/README.md': 110,
+  'src/policy/pretrained/README.md': 110,
   'src/learning/README.md': 90,
   'src/serve/README.md': 130,
   'actors/env/README.md': 100,

@@ -40,6 +40,8 @@ const MISTAKES: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['bench', ['servers', '--no-qwen'], /--no-qwen is a flag of tensor, not of servers/],
   ['bench', ['tensor', '--threads', '0'], /--threads.*Expected a whole number from 1/],
   ['bench', ['tensor', '--engine', 'onnx'], /Allowed choices are auto, onnxruntime-node/],
+  ['bench', ['rollout', '--against', 'no-such-commit'], /--against: git knows no commit 'no-such-commit'/],
+  ['bench', ['llm', '--against', 'HEAD'], /--against compares envs, .*rollout.*, not llm/],
   ['bench', ['llm', '--only', 'prefil:8'], /Expected load, threads\[:unpacked\], prefill:128, .*got 'prefil:8'/],
   ['parity', [], /missing required argument 'what'/],
   ['parity', ['textcraft'], /missing required argument 'recordings'/],

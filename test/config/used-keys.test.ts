@@ -64,6 +64,7 @@ it('every leaf stands in a yaml, a page or an experiment', () => {
       'WORLDS.md',
       'LIBRARY.md',
       'src/policy/README.md',
+      'src/policy/pretrained/README.md',
       ...filesOf('experiments/', /\.(ts|md)$/),
       ...filesOf('envs/', /README\.md$/),
     ],

@@ -9,6 +9,7 @@ import { initialParams } from '../../src/compute/model/parameters.ts';
 import type { DecoderKind } from '../../src/compute/model/programs.ts';
 import type { View } from '../../src/core/view.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
+import { EngineThread } from '../../src/policy/engine-thread.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
@@ -34,7 +35,7 @@ const random = {
 function local(
   world: { readonly createEnv: () => PolicySubject['env']; readonly view?: View },
   groupSize: number,
-  open: 'cached' | 'window',
+  open: 'cached' | 'window' | 'engine thread',
   decoder: DecoderKind = 'choice',
   codec: Codec = codecOf(world),
 ): PolicySubject {
@@ -48,10 +49,13 @@ function local(
   const params = initialParams(config, 3);
   const rest = { decoder, masked: true, maxTokens: 24, cacheOnUpdate: 'recompute' } as const;
   return {
-    open: (maxBatch = 64) =>
-      open === 'window'
-        ? WindowPolicy.create(engine, { config, codec, maxBatch }, params)
-        : CachedPolicy.create(engine, { config, codec, maxBatch, ...rest }, params),
+    async open(maxBatch = 64) {
+      const options = { config, codec, maxBatch };
+      if (open === 'window') return WindowPolicy.create(engine, options, params);
+      if (open === 'cached') return CachedPolicy.create(engine, { ...options, ...rest }, params);
+      const thread = await EngineThread.open({ engine: { name: 'auto', device: 'cpu', threads: 1 }, config, decoder });
+      return CachedPolicy.over(thread, { ...options, ...rest }, params);
+    },
     env: world.createEnv(),
     groupSize,
     weights: { ...initialParams(config, 4), version: 1 },
@@ -65,6 +69,12 @@ testPolicyLaws('cached (append view, spelt actions)', () => local(textcraft, 2, 
 testPolicyLaws('cached (window view)', () => local(babyai, 2, 'cached'));
 testPolicyLaws('cached (a context that fills up)', () =>
   local(textcraft, 3, 'cached', 'choice', new OverflowingCodec(codecOf(textcraft), 12)),
+);
+testPolicyLaws('engine in a thread (choices)', () => local(textcraft, 3, 'engine thread'));
+testPolicyLaws('engine in a thread (spelt actions)', () => local(textcraft, 2, 'engine thread', 'tokens'));
+testPolicyLaws('engine in a thread (window view)', () => local(babyai, 2, 'engine thread'));
+testPolicyLaws('engine in a thread (a context that fills up)', () =>
+  local(textcraft, 3, 'engine thread', 'choice', new OverflowingCodec(codecOf(textcraft), 12)),
 );
 testPolicyLaws('window', () => local(babyai, 2, 'window'));
 testPolicyLaws('window (default view)', () => local({ createEnv }, 2, 'window'));

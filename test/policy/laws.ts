@@ -145,6 +145,32 @@ async function call(policy: Policy, table: ReadonlyMap<number, Seat>): Promise<v
   }
 }
 
+/**
+ * Plays episodes to their end with two calls under way where the policy overlaps them: some that are idle send their turn, then
+ * a call begins beside the one before it.
+ * @param meanwhile called each time a call has begun
+ */
+async function playOverlapping(policy: Policy, table: Map<number, Seat>, order: Rng, meanwhile = () => {}) {
+  const calls: Promise<readonly Acted[]>[] = [];
+  for (;;) {
+    const idle = [...table.values()].filter(({ waiting, over }) => !waiting && !over);
+    const send = order.shuffle(idle).slice(0, order.int(idle.length + 1));
+    if (send.length > 0) policy.submit(send.map((seat) => seat.request()));
+    if (policy.waiting > 0 && calls.length < 2) {
+      calls.push(Promise.resolve(policy.step()));
+      meanwhile();
+      if (policy.overlaps && calls.length < 2) continue;
+    }
+    const first = calls.shift();
+    for (const acted of (await first) ?? []) {
+      const seat = table.get(acted.episode);
+      need(seat, `episode ${acted.episode} is answered without a request`);
+      await seat!.take(acted);
+    }
+    if (!first && ![...table.values()].some(({ over }) => !over)) return;
+  }
+}
+
 const decided = (table: ReadonlyMap<number, Seat>) => new Map([...table].map(([id, { past }]) => [id, past]));
 
 /** Equal but for the last bits of numbers, which the make-up of a batch moves. */
@@ -382,6 +408,84 @@ export const policyLaws: readonly PolicyLaw[] = [
         });
         need(moved, 'no number of a later turn has changed');
       });
+    },
+  },
+  {
+    name: 'decides alike with one call under way or two',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      for (const maxBatch of [1, subject.groupSize, 64]) {
+        await withPolicy(
+          subject,
+          async (policy) => {
+            const table = await seats(subject, seed);
+            await playOverlapping(policy, table, Rng.fromSeed(seed + maxBatch));
+            needAlike(decided(table), expected);
+          },
+          maxBatch,
+        );
+      }
+    },
+  },
+  {
+    name: 'answers nothing that was released while a call was under way, and goes on with the others',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (policy) => {
+        if (!policy.overlaps) return;
+        const table = await seats(subject, seed);
+        const order = Rng.fromSeed(seed);
+        let calls = 0;
+        await playOverlapping(policy, table, order, () => {
+          if (++calls % 2 === 0 || table.size === 2) return;
+          const [gone] = order.shuffle([...table.values()].filter(({ waiting }) => waiting));
+          policy.release([gone!.episode]);
+          // It comes back at once, into the row that the call under way writes, or not at all.
+          if (calls % 4 === 1) return void policy.submit([gone!.request(true)]);
+          table.delete(gone!.episode);
+          expected.delete(gone!.episode);
+        });
+        need(calls > 2 && table.size < GROUPS * subject.groupSize, 'nothing was released');
+        needAlike(decided(table), expected);
+      });
+    },
+  },
+  {
+    name: 'forgets a call under way, too',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (policy) => {
+        if (!policy.overlaps) return;
+        const before = await seats(subject, seed + 1);
+        policy.submit([...before.values()].map((seat) => seat.request()));
+        const call = policy.step();
+        policy.forget();
+        need(policy.waiting === 0, 'turns still wait');
+        const table = await seats(subject, seed);
+        policy.submit([...table.values()].map((seat) => seat.request()));
+        deepStrictEqual([...(await call)], [], 'what was forgotten is answered');
+        await play(policy, table);
+        needAlike(decided(table), expected);
+      });
+    },
+  },
+  {
+    name: 'keeps nothing of a call that new weights have overtaken',
+    async holds(subject, seed) {
+      const run = (overtakes: boolean) =>
+        withPolicy(subject, async (policy) => {
+          const table = await seats(subject, seed);
+          await play(policy, table, undefined, 1);
+          policy.submit([...table.values()].filter(({ over }) => !over).map((seat) => seat.request()));
+          const call = Promise.resolve(policy.step());
+          if (!overtakes) await call;
+          policy.load(subject.weights!);
+          for (const acted of await call) await table.get(acted.episode)!.take(acted);
+          await play(policy, table);
+          return { overlaps: policy.overlaps, table: decided(table) };
+        });
+      const ordered = await run(false);
+      if (ordered.overlaps) needAlike((await run(true)).table, ordered.table);
     },
   },
 ];

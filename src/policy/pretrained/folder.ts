@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import { UserError } from '../../core/errors.ts';
 import { readJson } from '../../text/templates/model-text.ts';
-import { splitFused, fileSpecs } from './fused.ts';
+import { fileSpecs, splitFused } from './fused.ts';
 import { locateModel } from './locate.ts';
 import { readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';

@@ -43,7 +43,8 @@ export class WordTokenizer {
   readonly #ids: ReadonlyMap<string, number>;
   /** Phrases by their first word, longest first. */
   readonly #phrases = new Map<string, string[]>();
-  readonly #cache = new Map<string, Int32Array>();
+  /** Encoded texts: of those that stand alone, and of those that continue a word. */
+  readonly #cached = { alone: new Map<string, Int32Array>(), glued: new Map<string, Int32Array>() };
   #cachedChars = 0;
 
   /** @throws {RangeError} for an entry that is neither one punctuation mark nor made of words, numbers and single spaces */
@@ -96,17 +97,18 @@ export class WordTokenizer {
    */
   encode(text: string, after: number = PAD): Int32Array {
     const glued = this.isWordlike(after);
-    const key = glued ? `+${text}` : `-${text}`;
-    const known = this.#cache.get(key);
+    const cache = glued ? this.#cached.glued : this.#cached.alone;
+    const known = cache.get(text);
     if (known) return known;
     const ids = Int32Array.from(this.#scan(text, glued));
     if (text.length > CACHED_TEXT_CHARS) return ids;
     if (this.#cachedChars > CACHE_CHARS) {
-      this.#cache.clear();
+      this.#cached.alone.clear();
+      this.#cached.glued.clear();
       this.#cachedChars = 0;
     }
     this.#cachedChars += text.length + 16; // an empty text takes room too
-    this.#cache.set(key, ids);
+    cache.set(text, ids);
     return ids;
   }
 

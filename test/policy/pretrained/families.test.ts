@@ -57,7 +57,7 @@ describe('a family of language models', () => {
   });
 
   it('of every kind is on the page', () => {
-    const page = readFileSync(new URL('../../../src/policy/README.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../src/policy/pretrained/README.md', import.meta.url), 'utf8');
     for (const { modelType, models, gguf, limits } of FAMILIES) {
       const forms = gguf === undefined ? 'folder' : 'folder, GGUF';
       expect(page).toContain(`| \`${modelType}\` | ${models} | ${forms} |${limits === '' ? '' : ` ${limits}`} |`);
