@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../compute/model/config.ts';
 import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../compute/model/parameters.ts';
-import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
@@ -13,7 +12,6 @@ import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts
 import type { Codec } from '../text/reading/codec.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
-import { requireWhole } from './pretrained/fused.ts';
 import { freezeAs } from './pretrained/quantize.ts';
 import { readWeight } from './pretrained/shards.ts';
 import type { PolicySetup } from './setup.ts';
@@ -132,13 +130,12 @@ function pathOf({ policy }: RunConfig): string {
 
 /** Model to train: every weight, or an adapter beside a frozen base. @throws {UserError} BAD_CONFIG */
 function modelOf(
-  config: RunConfig,
+  { policy }: RunConfig,
   pretrained: PretrainedModel,
   given: LoraConfig | undefined,
   cache: string,
   valueHead: boolean,
 ): ModelConfig {
-  const { policy } = config;
   const { full, quantize, adapter } = policy;
   if (full && quantize !== 'none') {
     throw new UserError(
@@ -161,8 +158,6 @@ function modelOf(
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `policy.adapter: ${(thrown as Error).message}`, { cause: thrown });
   }
-  // A server is given the adapter as a file: what has no form is refused before anything is trained.
-  if (policyKindOf(config).isServed) requireWhole(model, lora);
   return model;
 }
 

@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { f32, promptsOf } from '../../experiments/parity/llm-feeds.ts';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
-import type { ModelConfig } from '../../src/compute/model/config.ts';
-import { parameterSpecs } from '../../src/compute/model/parameters.ts';
+import { ALL_PROJECTIONS, type ModelConfig } from '../../src/compute/model/config.ts';
+import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
 import { forwardGraph } from '../../src/compute/model/programs.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
 import { runStateOf } from '../../src/learning/learner/run-state.ts';
-import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
+import { readAdapter, writeAdapter } from '../../src/policy/pretrained/adapter.ts';
 import { freeze } from '../../src/policy/pretrained/base.ts';
 import { openModel, type PretrainedModel } from '../../src/policy/pretrained/folder.ts';
 import { readWeight } from '../../src/policy/pretrained/shards.ts';
@@ -143,22 +143,32 @@ describe('a model whose files hold projections as one', () => {
       expectAlike(await stored(read), expected);
       const before = await stored(base);
       expect(Math.max(...before.map((x, i) => Math.abs(x - expected[i]!)))).toBeGreaterThan(0.1);
-      if (lora) {
-        const asAdapter = () => exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
-        expect(asAdapter).toThrow(/\w+_proj is a part of (qkv|gate_up)_proj .* export the merged model/);
-        expect(existsSync(`${run}-adapter`)).toBe(false);
-      }
+      if (!lora) return;
+      // Beside the files' own matrices an adapter has the ranks of the parts together.
+      exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
+      const { lora: whole, values } = readAdapter(`${run}-adapter`, base.config);
+      const written = JSON.parse(readFileSync(join(`${run}-adapter`, 'adapter_config.json'), 'utf8'));
+      expect(written.target_modules).toEqual(expect.arrayContaining(['qkv_proj', 'down_proj']));
+      expect(written.r).toBe(lora.rank * (lora.targets.length > 3 ? 3 : 2));
+      expectAlike(await logprobs({ ...freeze(base), adapter: whole }, values), expected);
     },
   );
 
-  it('takes adapters of whole matrices to a server, and none of parts', async () => {
-    const whole = '{rank: 4, alpha: 8, targets: [o_proj, down_proj]}';
-    const run = join(dir, 'fused-whole');
-    await makePolicyRun(run, 'textcraft', settings('server', whole), moved);
-    exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
-    expect(readAdapter(`${run}-adapter`, openModel(model).config).lora.targets).toEqual(['down_proj', 'o_proj']);
-    const parts = makePolicyRun(join(dir, 'fused-parts'), 'textcraft', settings('server', adapter), moved);
-    await expect(parts).rejects.toThrow(/q_proj is a part of qkv_proj/);
+  it('takes an adapter to a server, and begins with one of such a model', async () => {
+    const init = join(dir, 'fused-all-adapter');
+    const of = { rank: 2, alpha: 3, targets: ALL_PROJECTIONS, rslora: true };
+    const { config } = openModel(model);
+    const drawn = drawParameters(parameterSpecs({ ...freeze(openModel(model)), adapter: of }), 5);
+    moved(drawn);
+    writeAdapter(init, { ...config, adapter: of }, drawn, model);
+    const run = join(dir, 'fused-server');
+    await makePolicyRun(run, 'textcraft', settings('server', `{init: ${init}}`), (values) => {
+      expect(Object.keys(values).sort()).toEqual(Object.keys(drawn).sort());
+    });
+    const base = freeze(openModel(model));
+    const { lora, values } = trained('fused-server');
+    expect(lora).toMatchObject({ rank: 6, rslora: true });
+    expectAlike(await logprobs({ ...base, adapter: lora! }, values), await logprobs({ ...base, adapter: of }, drawn));
   });
 });
 

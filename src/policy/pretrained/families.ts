@@ -87,7 +87,7 @@ export const FAMILIES: readonly ModelFamily[] = [
     maxPositions: 4096,
     qkvBias: false,
     interleaves: false,
-    limits: 'contexts of the first training (4,096); adapters of qkv and gate_up are exported merged',
+    limits: 'contexts of the first training (4,096)',
   },
   {
     modelType: 'gemma2',
