@@ -139,7 +139,8 @@ export function readArchitecture(gguf: GgufFile): Architecture {
   ] as const) {
     if (found !== headDim) refuse(`${prefix}${name} is ${found}, expected ${headDim}: the width of a head`);
   }
-  const scaling = entry('rope.scaling.type') ?? 'none';
+  // llama.cpp scales by a factor where no type is named.
+  const scaling = entry('rope.scaling.type') ?? (entry('rope.scaling.factor') === undefined ? 'none' : 'linear');
   const scalings = family.fusedProjections ? ['none', 'longrope'] : ['none', 'linear'];
   if (!scalings.includes(scaling as string)) {
     const expected = scalings.map((one) => `"${one}"`).join(' or ');
@@ -153,11 +154,14 @@ export function readArchitecture(gguf: GgufFile): Architecture {
   if (!table) return refuse('it has no tensor "token_embd.weight"');
   const window = optional('attention.sliding_window');
   const layers = number('block_count');
-  const attentionFactor = optional('rope.scaling.attn_factor');
-  const original = optional('rope.scaling.original_context_length');
+  const attention = shortest(optional('rope.scaling.attn_factor') ?? 1);
+  const listed = readRopeFactors(gguf, attention, optional('rope.scaling.original_context_length'));
   const linear = scaling === 'linear' ? { rope_type: 'linear', factor: number('rope.scaling.factor') } : undefined;
-  const factors =
-    readRopeFactors(gguf, attentionFactor === undefined ? undefined : shortest(attentionFactor)) ?? linear;
+  if (attention !== 1 && !tensors.has(SHORT_FACTORS)) {
+    refuse(`${prefix}rope.scaling.attn_factor is ${attention}, expected 1 without a tensor ${SHORT_FACTORS}`);
+  }
+  if (listed && linear) refuse(`${prefix}rope.scaling.factor stands beside a tensor of factors, expected one of them`);
+  const factors = listed ?? linear;
   const sliding = readSliding(entry('attention.sliding_window_pattern'), layers);
   if (sliding === null) refuse(`${prefix}attention.sliding_window_pattern is no number and no list of ${layers}`);
   const capped = (name: string, field: string) => {
@@ -181,7 +185,6 @@ export function readArchitecture(gguf: GgufFile): Architecture {
       rope_theta: optional('rope.freq_base') ?? family.ropeTheta ?? 10_000,
       ...(localBase === undefined ? {} : { rope_local_base_freq: localBase }),
       ...(turned === headDim ? {} : { partial_rotary_factor: turned / headDim }),
-      ...(family.fusedProjections && original ? { original_max_position_embeddings: original } : {}),
       tie_word_embeddings: !tensors.has('output.weight'),
       [family.gemma ? 'hidden_activation' : 'hidden_act']: family.gemma ? 'gelu_pytorch_tanh' : 'silu',
       ...(family.gemma ? { query_pre_attn_scalar: queryScalar(hidden, heads, headDim, layers) } : {}),
@@ -205,17 +208,21 @@ export function readArchitecture(gguf: GgufFile): Architecture {
 }
 
 /** Tensors of the divisors of the rotary frequencies: one list, or two of LongRoPE. */
-const ROPE_TENSORS: ReadonlySet<string> = new Set([
-  'rope_freqs.weight',
-  'rope_factors_short.weight',
-  'rope_factors_long.weight',
-]);
+const ROPE_FACTORS = 'rope_freqs.weight';
+const SHORT_FACTORS = 'rope_factors_short.weight';
+const LONG_FACTORS = 'rope_factors_long.weight';
+const ROPE_TENSORS: ReadonlySet<string> = new Set([ROPE_FACTORS, SHORT_FACTORS, LONG_FACTORS]);
 
 /**
  * Divisors of the rotary frequencies, as `config.json` would list them; undefined where the file has none.
- * @param attention factor on cosines and sines, where the file names one
+ * @param attention factor on cosines and sines
+ * @param original  context up to which the first of two lists holds
  */
-function readRopeFactors({ file, tensors }: GgufFile, attention: number | undefined): Json | undefined {
+function readRopeFactors(
+  { file, tensors }: GgufFile,
+  attention: number,
+  original: number | undefined,
+): Json | undefined {
   const list = (name: string): readonly number[] | undefined => {
     const tensor = tensors.get(name);
     if (!tensor) return undefined;
@@ -224,13 +231,13 @@ function readRopeFactors({ file, tensors }: GgufFile, attention: number | undefi
     }
     return [...widen(readBytes({ ...tensor, file }), 'f32')].map(shortest);
   };
-  const one = list('rope_freqs.weight');
+  const one = list(ROPE_FACTORS);
   if (one) return { rope_type: 'longrope', short_factor: one, long_factor: one, attention_factor: 1 };
-  const [short, long] = [list('rope_factors_short.weight'), list('rope_factors_long.weight')];
+  const [short, long] = [list(SHORT_FACTORS), list(LONG_FACTORS)];
   if (!short && !long) return undefined;
   return {
     ...{ rope_type: 'longrope', short_factor: short, long_factor: long },
-    ...(attention === undefined ? {} : { attention_factor: attention }),
+    ...{ attention_factor: attention, original_max_position_embeddings: original },
   };
 }
 

@@ -94,6 +94,48 @@ describe('a GGUF file', () => {
     expect(() => openModel(file)).toThrow('rope_scaling.short_factor is [1,1,1.5,8], expected 8 positive numbers');
   });
 
+  it('of Mistral, which is of Llama’s architecture, may name a window', () => {
+    const { metadata, tensors } = tiny();
+    writeGguf(file, { metadata: { ...metadata, 'llama.attention.sliding_window': 100 }, tensors });
+    expect(openModel(file).config).toMatchObject({ slidingWindow: 100, slidingLayers: [0, 1] });
+  });
+
+  it('of Gemma may list its sliding layers, and stretch its positions', () => {
+    const { metadata, tensors } = tiny('gemma3');
+    const more = {
+      'gemma3.attention.sliding_window_pattern': 3,
+      'gemma3.rope.freq_base_swa': { f32: 5000 },
+      'gemma3.rope.scaling.factor': { f32: 8 },
+    };
+    writeGguf(file, { metadata: { ...metadata, ...more }, tensors });
+    const { slidingLayers, localRopeTheta, ropeFactors } = openModel(file).config;
+    expect(slidingLayers).toEqual([0, 1, 3, 4, 6]);
+    expect(localRopeTheta).toBe(5000);
+    expect(ropeFactors).toEqual(Array(16).fill(8));
+  });
+
+  it.each([
+    ['llama', 'rope.scaling.attn_factor', { f32: 1.5 }, 'expected 1 without a tensor rope_factors_short.weight'],
+    ['llama', 'rope.freq_base_swa', { f32: 1e4 }, 'all layers turn alike'],
+    ['llama', 'final_logit_softcapping', { f32: 30 }, 'final_logit_softcapping is 30'],
+    ['llama', 'attention.sliding_window_pattern', 2, 'layer_types'],
+    ['phi3', 'rope.scaling.type', 'yarn', 'expected "none" or "longrope"'],
+    ['phi3', 'rope.scaling.factor', { f32: 4 }, 'rope.scaling.type is "linear"'],
+    ['gemma2', 'attention.sliding_window_pattern', 'all', 'is no number and no list of 2'],
+  ] as const)('of %s with %s %j is refused by that name', (architecture, key, value, message) => {
+    const { metadata, tensors } = tiny(architecture);
+    writeGguf(file, { metadata: { ...metadata, [`${architecture}.${key}`]: value }, tensors });
+    expect(() => openModel(file)).toThrow(message);
+  });
+
+  it('of Gemma has its norms in float32', () => {
+    const { metadata, tensors } = tiny('gemma2');
+    const norm = tensors['output_norm.weight']!;
+    const half = { ...norm, type: 'F16', bytes: norm.bytes.subarray(0, norm.bytes.length / 2) } as const;
+    writeGguf(file, { metadata, tensors: { ...tensors, 'output_norm.weight': half } });
+    expect(() => openModel(file)).toThrow('tensor output_norm.weight is F16, expected F32: a norm');
+  });
+
   it('keeps halves as they are, with their rows in order', () => {
     const { metadata, tensors } = tiny();
     const q = tensors['blk.0.attn_q.weight']!;
