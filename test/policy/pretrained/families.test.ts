@@ -84,6 +84,21 @@ describe('a family of language models', () => {
     }
   });
 
+  it.each([
+    ['int8', { model_type: 'phi3', sliding_window: 16 }],
+    ['int4', { model_type: 'gemma2', sliding_window: 16, head_dim: 16, ...GEMMA }],
+  ] as const)('quantised to %s, %j, generates what its learner scores', async (quantize, config) => {
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-family-'));
+    try {
+      writeTinyChatModel(folder, { config });
+      const checks = await checkModel(folder, quantize, { name: 'onnxruntime-node', threads: 1 });
+      expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+      expect(checks.length).toBe(4);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it.each(names)('%s has the logits of transformers to 1e-4, and its 64 greedy tokens', async (name) => {
     const [recorded] = readLines(new URL(`${name}/expected.jsonl`, fixtures)) as readonly [Recorded];
     const { prompt, greedy, logits } = recorded;
