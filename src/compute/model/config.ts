@@ -2,8 +2,8 @@ import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
  * Configuration of the decoder-only transformer. Its block is that of the Qwen2 family (RMSNorm, rotary positions,
- * grouped-query attention, SwiGLU), so public checkpoints of that family fit. Options that only the local policy needs
- * are off for those.
+ * grouped-query attention, SwiGLU). What other families compute is an optional property each, absent where it is not so.
+ * Options that only the local policy needs are off for public checkpoints.
  */
 export interface ModelConfig {
   readonly vocabSize: number;
