@@ -11,6 +11,7 @@
 import type { LoraConfig, ModelConfig } from '../../compute/model/config.ts';
 import { adapterNames, loraScale } from '../../compute/model/lora.ts';
 import { type ParameterSpec, weightSpecs } from '../../compute/model/parameters.ts';
+import { largestOf } from '../../core/extremes.ts';
 import type { StoredWeight } from './shards.ts';
 
 /** Parts of each fused projection, in the order of their rows. */
@@ -79,7 +80,7 @@ export function fuseAdapter(config: ModelConfig, { lora, values }: AdapterValues
     return { rows: shape[0]!, columns: shape[1] ?? 1, a: values[down], b: values[up] };
   }
   const { rank, rslora = false } = lora;
-  const width = rank * Math.max(...matrices.map(({ parts }) => parts.filter(({ a }) => a).length));
+  const width = rank * largestOf(matrices.map(({ parts }) => parts.filter(({ a }) => a).length));
   const fused: Record<string, Float32Array> = {};
   for (const { name, parts } of matrices) {
     if (!parts.some(({ a }) => a)) continue;
