@@ -6,7 +6,8 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drawParameters, weightSpecs } from '../src/compute/model/parameters.ts';
+import { drawParameters } from '../src/compute/model/parameters.ts';
+import { fileSpecs } from '../src/policy/pretrained/fused.ts';
 import { readModelConfig } from '../src/policy/pretrained/model-config.ts';
 import { encodeSafetensors } from '../src/storage/safetensors.ts';
 import type { Json } from '../src/text/templates/model-text.ts';
@@ -56,7 +57,7 @@ export function writeTinyChatModel(folder: string, options: TinyModelOptions = {
     eos_token_id: first,
     ...config,
   };
-  const specs = weightSpecs(readModelConfig(json, 'config.json'));
+  const specs = fileSpecs(readModelConfig(json, 'config.json'));
   const weights = drawParameters(specs, seed);
   const tensors = Object.fromEntries(specs.map(({ name, shape }) => [name, { shape, data: weights[name]! }]));
   const added = SPECIAL.map((content, i) => ({

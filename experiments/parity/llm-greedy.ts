@@ -17,7 +17,7 @@ export async function generateGreedily(
   prompts: readonly (readonly number[])[],
   length: number,
 ): Promise<number[][]> {
-  const { layers, kvHeads } = config;
+  const { layers, kvHeads, slidingWindow } = config;
   const dh = headSize(config);
   const G = prompts.length;
   const S = Math.max(...prompts.map((prompt) => prompt.length)) + length;
@@ -39,7 +39,11 @@ export async function generateGreedily(
     });
     const T = Math.max(...reading);
     if (T === 0) return prompts.map((prompt, g) => tokens[g]!.slice(prompt.length - 1));
-    const out = await decode.run({ ...weights, ...past, ...piece(prompts, tokens, cached, reading, mask, S) });
+    const out = await decode.run({
+      ...weights,
+      ...past,
+      ...piece(prompts, tokens, cached, reading, mask, S, slidingWindow !== undefined),
+    });
     const logits = out.logits!.data as Float32Array;
     let n = 0;
     for (const [g, count] of reading.entries()) {
@@ -72,6 +76,7 @@ function piece(
   reading: readonly number[],
   mask: Float32Array,
   S: number,
+  window: boolean,
 ): Feeds {
   const G = prompts.length;
   const T = Math.max(...reading);
@@ -106,6 +111,7 @@ function piece(
     'decisions.inverse': i32([ids.length], back),
     'prompt.mask': f32([G, 1], new Float32Array(G)),
     'past.mask': f32([G, 1, S], mask),
+    ...(window ? { 'prompt.steps': i32([1], [0]), 'past.steps': i32([S], [...Array(S).keys()]) } : {}),
   };
 }
 

@@ -114,7 +114,7 @@ export function decisionFeeds(
   return {
     feeds: {
       ...tokenFeeds(config, cache.members, readings, { G, N, T }),
-      ...maskFeeds(cache, G),
+      ...maskFeeds(config, cache, G),
       ...(config.sameTokenBias === undefined ? {} : feedPadded(cache, readings, G, T)),
     },
     slots: G,
@@ -210,11 +210,16 @@ function feedPadded(
   };
 }
 
-/** Masks over the first G slots. */
-function maskFeeds(cache: KvCache, G: number): Record<string, HostTensor> {
+/** Masks over the first G slots, and the places of their tokens where a window slides over them. */
+function maskFeeds(
+  { slidingWindow }: ModelConfig,
+  { prompt, past, members, promptMask, pastMask }: KvCache,
+  G: number,
+): Record<string, HostTensor> {
   return {
-    'prompt.mask': f32([G, cache.prompt], cache.promptMask),
-    'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
+    'prompt.mask': f32([G, prompt], promptMask),
+    'past.mask': f32([G, members, past], pastMask),
+    ...(slidingWindow === undefined ? {} : { 'prompt.steps': steps(prompt), 'past.steps': steps(past) }),
   };
 }
 

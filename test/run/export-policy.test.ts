@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { f32, promptsOf } from '../../experiments/parity/llm-feeds.ts';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
-import type { ModelConfig } from '../../src/compute/model/config.ts';
-import { parameterSpecs } from '../../src/compute/model/parameters.ts';
+import { ALL_PROJECTIONS, type ModelConfig } from '../../src/compute/model/config.ts';
+import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
 import { forwardGraph } from '../../src/compute/model/programs.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
 import { runStateOf } from '../../src/learning/learner/run-state.ts';
-import { readAdapter } from '../../src/policy/pretrained/adapter.ts';
+import { readAdapter, writeAdapter } from '../../src/policy/pretrained/adapter.ts';
 import { freeze } from '../../src/policy/pretrained/base.ts';
 import { openModel, type PretrainedModel } from '../../src/policy/pretrained/folder.ts';
 import { readGguf } from '../../src/policy/pretrained/gguf/file.ts';
@@ -190,6 +190,63 @@ it('a GGUF file as policy.path acts as the run does', { timeout: 300_000 }, asyn
   expect(await actionsOf(opened)).toEqual(expected);
   // The base acts otherwise.
   expect(await actionsOf(before)).not.toEqual(expected);
+});
+
+describe('a model whose files hold projections as one', () => {
+  const model = join(dir, 'fused');
+  const settings = (kind: string, adapter: string) => [
+    ...[
+      `policy.path=${model}`,
+      `policy.kind=${kind}`,
+      `policy.adapter=${adapter}`,
+      'learner.offPolicy={type: truncated}',
+    ],
+  ];
+  beforeAll(() => {
+    writeTinyChatModel(model, { config: { model_type: 'phi3' } });
+  });
+
+  it.each(['policy.full=true', `policy.adapter=${adapter}`, 'policy.adapter={rank: 2, alpha: 4, targets: all}'])(
+    'is written in that form, %s',
+    async (setting) => {
+      const run = join(dir, `fused-${setting.length}`);
+      await makePolicyRun(run, 'textcraft', [`policy.path=${model}`, 'policy.kind=checkpoint', setting], moved);
+      const { identity, params } = runStateOf(loadNewestOf(run));
+      const lora = identity.model.adapter;
+      const base = openModel(model);
+      const expected = await logprobs(lora ? { ...freeze(base), adapter: lora } : base.config, params.values);
+      exportPolicy(run, readRunConfig(run), 'hf', `${run}-hf`);
+      const read = openModel(`${run}-hf`);
+      expectAlike(await stored(read), expected);
+      const before = await stored(base);
+      expect(Math.max(...before.map((x, i) => Math.abs(x - expected[i]!)))).toBeGreaterThan(0.1);
+      if (!lora) return;
+      // Beside the files' own matrices an adapter has the ranks of the parts together.
+      exportPolicy(run, readRunConfig(run), 'adapter', `${run}-adapter`);
+      const { lora: whole, values } = readAdapter(`${run}-adapter`, base.config);
+      const written = JSON.parse(readFileSync(join(`${run}-adapter`, 'adapter_config.json'), 'utf8'));
+      expect(written.target_modules).toEqual(expect.arrayContaining(['qkv_proj', 'down_proj']));
+      expect(written.r).toBe(lora.rank * (lora.targets.length > 3 ? 3 : 2));
+      expectAlike(await logprobs({ ...freeze(base), adapter: whole }, values), expected);
+    },
+  );
+
+  it('takes an adapter to a server, and begins with one of such a model', async () => {
+    const init = join(dir, 'fused-all-adapter');
+    const of = { rank: 2, alpha: 3, targets: ALL_PROJECTIONS, rslora: true };
+    const { config } = openModel(model);
+    const drawn = drawParameters(parameterSpecs({ ...freeze(openModel(model)), adapter: of }), 5);
+    moved(drawn);
+    writeAdapter(init, { ...config, adapter: of }, drawn, model);
+    const run = join(dir, 'fused-server');
+    await makePolicyRun(run, 'textcraft', settings('server', `{init: ${init}}`), (values) => {
+      expect(Object.keys(values).sort()).toEqual(Object.keys(drawn).sort());
+    });
+    const base = freeze(openModel(model));
+    const { lora, values } = trained('fused-server');
+    expect(lora).toMatchObject({ rank: 6, rslora: true });
+    expectAlike(await logprobs({ ...base, adapter: lora! }, values), await logprobs({ ...base, adapter: of }, drawn));
+  });
 });
 
 it('an adapter is what the run trained, in the form of peft', () => {

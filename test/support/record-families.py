@@ -22,6 +22,20 @@ FAMILIES = {
     "qwen3": {"model_type": "qwen3", "head_dim": 16, "tie_word_embeddings": True},
     "smollm3": {"model_type": "smollm3", "num_hidden_layers": 4, "tie_word_embeddings": True},
     "mistral": {"model_type": "mistral", "sliding_window": 96, "head_dim": 8, "tie_word_embeddings": False},
+    "phi3": {"model_type": "phi3", "sliding_window": 24, "tie_word_embeddings": False},
+    "phi4-mini": {"model_type": "phi3", "sliding_window": 256, "hidden_size": 64, "tie_word_embeddings": True,
+                  "max_position_embeddings": 1024, "original_max_position_embeddings": 128, "rope_parameters": {
+                      "rope_type": "longrope", "rope_theta": 500.0, "partial_rotary_factor": 0.75,
+                      "original_max_position_embeddings": 128, "short_factor": [1.0, 1.1, 1.3, 1.7, 2.0, 3.0],
+                      "long_factor": [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]}},
+    "gemma3": {"model_type": "gemma3_text", "num_hidden_layers": 4, "head_dim": 16, "sliding_window": 24,
+               "query_pre_attn_scalar": 12, "layer_types": ["sliding_attention", "sliding_attention",
+               "full_attention", "sliding_attention"], "tie_word_embeddings": True, "rope_parameters": {
+                   "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+                   "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
+    "gemma2": {"model_type": "gemma2", "num_hidden_layers": 4, "head_dim": 16, "sliding_window": 24,
+               "query_pre_attn_scalar": 12, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0,
+               "tie_word_embeddings": True},
 }
 
 torch.set_num_threads(1)
@@ -33,7 +47,8 @@ for number, (name, fields) in enumerate(FAMILIES.items()):
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() == 1:
-                weight.copy_(1 + 0.3 * torch.randn_like(weight))
+                centre = 0 if name.startswith("gemma") else 1
+                weight.copy_(centre + 0.3 * torch.randn_like(weight))
             weight.copy_(weight.bfloat16().float())
     chance = torch.Generator().manual_seed(number)
     prompt = torch.randint(0, 96, (20,), generator=chance).tolist()

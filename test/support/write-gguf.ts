@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelConfig } from '../../src/compute/model/config.ts';
-import { headSize } from '../../src/compute/model/config.ts';
+import { headSize, rotaryWidth } from '../../src/compute/model/config.ts';
 import { openModel } from '../../src/policy/pretrained/folder.ts';
 import { BLOCK_TYPES } from '../../src/policy/pretrained/gguf/blocks.ts';
-import { readWeight } from '../../src/policy/pretrained/shards.ts';
+import { findShards, readWeight } from '../../src/policy/pretrained/shards.ts';
 
 /** Value with its type of the format; a bare one is a string, a uint32 or a boolean. */
 export type GgufEntry =
@@ -98,11 +98,16 @@ const NAMES: Readonly<Record<string, string>> = {
   'mlp.gate_proj': 'ffn_gate',
   'mlp.up_proj': 'ffn_up',
   'mlp.down_proj': 'ffn_down',
+  'self_attn.qkv_proj': 'attn_qkv',
+  'mlp.gate_up_proj': 'ffn_up',
+  pre_feedforward_layernorm: 'ffn_norm',
+  post_feedforward_layernorm: 'post_ffw_norm',
 };
 
-function ggufName(name: string): string {
+function ggufName(name: string, { outputNorms }: ModelConfig): string {
   const [, layer, part, kind] = /^(?:model\.layers\.(\d+)\.)?(.*)\.(weight|bias)$/.exec(name)!;
-  return layer === undefined ? `${NAMES[part!]}.${kind}` : `blk.${layer}.${NAMES[part!]}.${kind}`;
+  const named = outputNorms && part === 'post_attention_layernorm' ? 'post_attention_norm' : NAMES[part!];
+  return layer === undefined ? `${named}.${kind}` : `blk.${layer}.${named}.${kind}`;
 }
 
 /** Parts of the file that holds the model of a folder, in float32. */
@@ -113,7 +118,7 @@ export interface GgufParts {
 
 /** Model of a folder (float32, byte-level pairs) as a GGUF file holds it. @param architecture llama.cpp's name of its family */
 export function ggufOf(folder: string, architecture: string): GgufParts {
-  const { config, shards } = openModel(folder);
+  const { config } = openModel(folder);
   const tokenizer = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
   const added = new Map<string, number>(
     tokenizer.added_tokens.map((one: { content: string; id: number }) => [one.content, one.id]),
@@ -135,14 +140,23 @@ export function ggufOf(folder: string, architecture: string): GgufParts {
     'tokenizer.chat_template': readFileSync(join(folder, 'chat_template.jinja'), 'utf8'),
   };
   const tensors: Record<string, GgufTensorBytes> = {};
-  for (const [name, stored] of shards.weights) {
-    const values = readWeight(stored);
+  const factors = (name: string, values: readonly number[]) => {
+    const bytes = new Uint8Array(Float32Array.from(values).buffer);
+    tensors[`rope_factors_${name}.weight`] = { type: 'F32', shape: [values.length], bytes };
+  };
+  const { rope_scaling: scaling } = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
+  if (scaling?.short_factor) factors('short', scaling.short_factor);
+  if (scaling?.long_factor) factors('long', scaling.long_factor);
+  // As the files have them: what is fused lies there as one.
+  for (const [name, stored] of findShards(folder).weights) {
+    const read = readWeight(stored);
+    const values = config.centredGains && /norm\.weight$/.test(name) ? read.map((x) => x + 1) : read;
     const turned =
       ['llama', 'smollm3'].includes(architecture) && /[qk]_proj/.test(name)
         ? interleave(values, stored.shape, config)
         : values;
     const bytes = new Uint8Array(turned.buffer, turned.byteOffset, turned.byteLength);
-    tensors[ggufName(name)] = { type: 'F32', shape: stored.shape, bytes };
+    tensors[ggufName(name, config)] = { type: 'F32', shape: stored.shape, bytes };
   }
   return { metadata, tensors };
 }
@@ -159,9 +173,18 @@ function entriesOf(config: ModelConfig): [string, GgufEntry][] {
     ['rope.freq_base', { f32: config.ropeTheta }],
     ['attention.key_length', headSize(config)],
     ['attention.value_length', headSize(config)],
-    ['rope.dimension_count', headSize(config)],
+    ['rope.dimension_count', rotaryWidth(config)],
     ['vocab_size', config.vocabSize],
+    ...optional('attention.sliding_window', config.slidingWindow),
+    ...optional('attn_logit_softcapping', config.attentionCap && { f32: config.attentionCap }),
+    ...optional('final_logit_softcapping', config.logitCap && { f32: config.logitCap }),
+    ...optional('rope.scaling.attn_factor', config.ropeScale && { f32: config.ropeScale }),
+    ...optional('rope.scaling.original_context_length', config.fusedProjections && config.maxPositions),
   ];
+}
+
+function optional(key: string, value: GgufEntry | false | undefined): [string, GgufEntry][] {
+  return value ? [[key, value]] : [];
 }
 
 /** Rows of each head from Hugging Face's order (2, half) to llama.cpp's (half, 2), as its converter turns them. */

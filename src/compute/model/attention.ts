@@ -25,6 +25,7 @@ import {
   reduceSum,
   reshape,
   slice,
+  softCap,
   softmax,
   stopGradient,
   sub,
@@ -35,7 +36,7 @@ import {
 import { type Dim, plus, type Shape, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig, SameLineBias } from './config.ts';
-import { headSize } from './config.ts';
+import { headSize, queryScale } from './config.ts';
 import type { Attend } from './transformer.ts';
 
 const MASKED = -1e9;
@@ -149,6 +150,7 @@ export function promptIds(config: ModelConfig): Tensor | undefined {
  * Self-attention of the prompts.
  * @param lengthMask [G, P] f32: 0 where a prompt has a token, −1e9 in its padding
  * @param ids `promptIds`
+ * @param steps `promptSteps`
  * @param kept receives each layer's keys and values [kvHeads, G, P, dh]
  */
 export function promptAttention(
@@ -156,21 +158,22 @@ export function promptAttention(
   layout: Layout,
   lengthMask: Tensor,
   ids: Tensor | undefined,
+  steps: Tensor,
   kept: KeysValues[],
 ): Attend {
-  const { heads, kvHeads } = config;
+  const { heads, kvHeads, slidingWindow: window } = config;
   const dh = headSize(config);
   const axes = headAxes(config);
-  const scale = 1 / Math.sqrt(dh);
+  const scale = queryScale(config);
   let mask = reshape(lengthMask, ['G', 1, 'P']);
   if (!config.prefixBidirectional || ids) {
-    const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
     if (!config.prefixBidirectional) mask = add(mask, causalMask(steps, 'P'));
     if (ids) {
       mask = add(mask, biasSameToken(config, axes.q, reshape(ids, ['G', 'P', 1]), reshape(ids, ['G', 1, 'P']), steps));
     }
   }
   if (config.sameLineBias !== undefined) mask = add(mask, biasSameLine(config, axes.q, config.sameLineBias));
+  const near = window === undefined ? mask : add(mask, windowMask(pairSteps(steps, 'P'), window));
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {
@@ -179,9 +182,36 @@ export function promptAttention(
     kept[layer] = { k: keys, v: values };
     const queries = reshape(toHeads(q, queryLayout, dh), [...axes.q, 'G', 'P', dh]);
     const scores = matmul(queries, reshape(keys, [...axes.kv, 'G', 'P', dh]), { transposeB: true, scale });
-    const mixed = matmul(softmax(add(scores, mask)), reshape(values, [...axes.kv, 'G', 'P', dh]));
+    const seen = isSliding(config, layer) ? near : mask;
+    const weights = softmax(add(softCap(scores, config.attentionCap), seen));
+    const mixed = matmul(weights, reshape(values, [...axes.kv, 'G', 'P', dh]));
     return fromHeads(mixed, queryLayout, layout.inverse.shape[0]!, heads * dh);
   };
+}
+
+/** Places of a prompt's tokens, [P] i32 0 … P − 1: declares `prompt.steps`, which few models read. */
+export function promptSteps(): Tensor {
+  return input('prompt.steps', ['P'], 'i32');
+}
+
+/** True for a layer that sees no more than a window. */
+function isSliding({ slidingWindow, slidingLayers = [] }: ModelConfig, layer: number): boolean {
+  return slidingWindow !== undefined && slidingLayers.includes(layer);
+}
+
+/** 0 where a token sees another through a window, −1e9 elsewhere. @param distance i32 [...] how many places before it the other stands */
+function windowMask(distance: Tensor, window: number): Tensor {
+  return where(lessEqual(distance, constant(window - 1, [], 'i32')), constant(0), constant(MASKED));
+}
+
+/** Distances [T, T] between steps [T] i32. */
+function pairSteps(steps: Tensor, size: Dim): Tensor {
+  return sub(reshape(steps, [size, 1]), reshape(steps, [1, size]));
+}
+
+/** Tokens of padded rows [..., n], without the last axis, i32: as many as its mask has zeros, and they lie at the row's start. */
+function countTokens(mask: Tensor): Tensor {
+  return reduceSum(cast(equal(mask, constant(0)), 'i32'), [-1]);
 }
 
 /** [T, T] f32: 0 where a step sees another (its own and those before), −1e9 elsewhere. @param steps [T] i32 0 … T − 1 */
@@ -198,16 +228,18 @@ export interface EpisodeContext {
   readonly promptMask: Tensor;
   /** `promptIds`. */
   readonly promptIds: Tensor | undefined;
+  /** `promptSteps`. */
+  readonly promptSteps: Tensor;
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
 
 /** Causal self-attention of whole episodes, nothing cached: over the prompt and each other. */
 export function episodeAttention(config: ModelConfig, context: EpisodeContext): Attend {
-  const { heads, kvHeads } = config;
+  const { heads, kvHeads, slidingWindow: window } = config;
   const dh = headSize(config);
   const axes = headAxes(config);
-  const scale = 1 / Math.sqrt(dh);
+  const scale = queryScale(config);
   const { layout } = context;
   let promptMask = reshape(context.promptMask, ['G', 1, 1, 'P']);
   let ownMask = causalMask(context.steps, 'T');
@@ -219,6 +251,17 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
     const own = reshape(ids, ['G', 'K', 1, 'T']);
     ownMask = add(ownMask, biasSameToken(config, axes.q, queries, own, context.steps));
   }
+  let near = { prompt: promptMask, own: ownMask };
+  if (window !== undefined) {
+    const at = add(
+      reshape(countTokens(context.promptMask), ['G', 1, 1, 1]),
+      sub(reshape(context.steps, ['T', 1]), reshape(context.promptSteps, [1, 'P'])),
+    );
+    near = {
+      prompt: add(promptMask, windowMask(at, window)),
+      own: add(ownMask, windowMask(pairSteps(context.steps, 'T'), window)),
+    };
+  }
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   const KT = times('K', 'T');
@@ -229,15 +272,18 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
     const ownValues = own(v);
     const reshapeShared = (x: Tensor) => reshape(x, [...axes.kv, 'G', 'P', dh]);
     const prompt = context.prompt[layer]!;
-    const promptScores = matmul(flat, reshapeShared(prompt.k), { transposeB: true, scale });
+    const seen = isSliding(config, layer) ? near : { prompt: promptMask, own: ownMask };
+    const score = (of: Tensor, keys: Tensor) =>
+      softCap(matmul(of, keys, { transposeB: true, scale }), config.attentionCap);
+    const promptScores = score(flat, reshapeShared(prompt.k));
     const mixed = jointSoftmax([
       {
-        scores: add(reshape(promptScores, [...axes.q, 'G', 'K', 'T', 'P']), promptMask),
+        scores: add(reshape(promptScores, [...axes.q, 'G', 'K', 'T', 'P']), seen.prompt),
         mix: (weights) =>
           reshape(matmul(reshape(weights, [...axes.q, 'G', KT, 'P']), reshapeShared(prompt.v)), queries.shape),
       },
       {
-        scores: add(matmul(queries, own(k), { transposeB: true, scale }), ownMask),
+        scores: add(score(queries, own(k)), seen.own),
         mix: (weights) => matmul(weights, ownValues),
       },
     ]);
@@ -258,6 +304,8 @@ export interface CachedContext {
   readonly pastMask: Tensor;
   /** `promptIds`. */
   readonly promptIds: Tensor | undefined;
+  /** `promptSteps`. */
+  readonly promptSteps: Tensor;
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
@@ -268,7 +316,7 @@ export function attendCached(config: ModelConfig, context: CachedContext): Atten
   const dh = headSize(config);
   const repeat = heads / kvHeads;
   const rT = times(repeat, 'T');
-  const scale = 1 / Math.sqrt(dh);
+  const scale = queryScale(config);
   const { layout, past } = context;
   const future = reshape(causalMask(context.steps, 'T'), [1, 1, 1, 'T', 'T']);
   const masks = [
@@ -278,6 +326,8 @@ export function attendCached(config: ModelConfig, context: CachedContext): Atten
   ];
   const biases = biasCached(config, context);
   const mask = concat(biases ? masks.map((part, i) => add(part, biases[i]!)) : masks, 4);
+  const windows = windowsCached(config, context);
+  const near = windows ? add(mask, windows) : mask;
   const PT = plus('P', 'T');
   return (layer, { q, k, v }) => {
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse, { zeros: false, total: true });
@@ -293,7 +343,8 @@ export function attendCached(config: ModelConfig, context: CachedContext): Atten
     const ownScores = matmul(queries, own(k), { transposeB: true });
     const pastScores = matmul(queries, pastKeys, { transposeB: true });
     // A few new tokens' scores are small, so joining them costs less than a softmax in parts does.
-    const weights = softmax(add(concat([promptScores, ownScores, pastScores], 4), mask));
+    const scores = softCap(concat([promptScores, ownScores, pastScores], 4), config.attentionCap);
+    const weights = softmax(add(scores, isSliding(config, layer) ? near : mask));
     const promptWeights = reshape(slice(weights, 4, 0, 'P'), ['G', kvHeads, times('K', rT), 'P']);
     const mixed = [
       reshape(matmul(promptWeights, prompt.v), queries.shape),
@@ -306,6 +357,26 @@ export function attendCached(config: ModelConfig, context: CachedContext): Atten
     ]);
     return take(rows, layout.inverse, layout.index, { zeros: false });
   };
+}
+
+/** Mask of a window over prompt, each other and past: [G, 1, K, repeat·T, P + T + S]; declares `past.steps`. */
+function windowsCached(
+  config: ModelConfig,
+  { promptMask, promptSteps, pastMask, steps }: CachedContext,
+): Tensor | undefined {
+  const { heads, kvHeads, slidingWindow: window } = config;
+  if (window === undefined) return undefined;
+  const own = reshape(steps, ['T', 1]);
+  const past = reshape(countTokens(pastMask), ['G', 'K', 1, 1]);
+  const before = add(past, reshape(countTokens(promptMask), ['G', 1, 1, 1]));
+  const parts: readonly (readonly [Tensor, Dim])[] = [
+    [add(before, sub(own, reshape(promptSteps, [1, 'P']))), 'P'],
+    [pairSteps(steps, 'T'), 'T'],
+    [add(past, sub(own, reshape(input('past.steps', ['S'], 'i32'), [1, 'S']))), 'S'],
+  ];
+  const masks = parts.map(([distance, size]) => broadcastTo(windowMask(distance, window), ['G', 'K', 'T', size]));
+  const mask = reshape(concat(masks, 3), ['G', 1, 'K', 'T', plus('P', 'T', 'S')]);
+  return heads === kvHeads ? mask : concat(Array(heads / kvHeads).fill(mask), 3);
 }
 
 /** Biases between equal tokens over prompt, each other and past: [G, kvHeads, K, repeat·T, P], then T and S in P's place. */

@@ -2,8 +2,8 @@ import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
  * Configuration of the decoder-only transformer. Its block is that of the Qwen2 family (RMSNorm, rotary positions,
- * grouped-query attention, SwiGLU), so public checkpoints of that family fit. Options that only the local policy needs
- * are off for those.
+ * grouped-query attention, SwiGLU). What other families compute is an optional property each, absent where it is not so.
+ * Options that only the local policy needs are off for public checkpoints.
  */
 export interface ModelConfig {
   readonly vocabSize: number;
@@ -53,8 +53,35 @@ export interface ModelConfig {
   readonly qkNorm?: boolean;
   /** Divisors of the rotary frequencies, [dh/2]: positions that were scaled after the first training (Llama 3.1). */
   readonly ropeFactors?: readonly number[];
+  /** Factor on the cosines and sines of all angles: positions that were stretched (Phi-3). */
+  readonly ropeScale?: number;
+  /** Numbers of each head, from its first, that are turned; absent: the whole head (Phi-4-mini). */
+  readonly rotaryWidth?: number;
   /** Layers, from 0, whose queries and keys are not turned: they know no positions (SmolLM3). */
   readonly unrotatedLayers?: readonly number[];
+  /** Layers, from 0, that see no more than `slidingWindow`, and turn by `localRopeTheta` (Mistral, Gemma). */
+  readonly slidingLayers?: readonly number[];
+  /** Tokens, itself and those before it, that a token of a sliding layer sees; absent: all. */
+  readonly slidingWindow?: number;
+  /** Rotary base of sliding layers, without factors; absent: as in other layers (Gemma 3). */
+  readonly localRopeTheta?: number;
+  /** Factor on the products of queries and keys; absent: 1/√dh (Gemma). */
+  readonly queryScale?: number;
+  /** Soft cap c of the scores of attention: c·tanh(score/c) (Gemma 2). */
+  readonly attentionCap?: number;
+  /** Soft cap of the logits (Gemma 2). */
+  readonly logitCap?: number;
+  /** True where norms multiply by 1 + their weight (Gemma). */
+  readonly centredGains?: boolean;
+  /** True where what attention and MLP give goes through a norm before it is added (Gemma). */
+  readonly outputNorms?: boolean;
+  /** Activation of the gate; absent: SiLU. GELU is in its tanh form (Gemma). */
+  readonly activation?: 'gelu';
+  /**
+   * True where files hold the projections of queries, keys and values in one matrix, and those of gate and inner values in
+   * another (Phi-3). They are taken apart when they are read: rows lie one after another.
+   */
+  readonly fusedProjections?: boolean;
   /** Weights that lie in files and never change; absent: every weight is trained and fed. */
   readonly base?: BaseWeights;
   /** Low-rank matrices beside projections; where present, they (and a value head) are all that is trained. */
@@ -148,10 +175,12 @@ export function checkModelConfig(config: ModelConfig): void {
   if (config.heads % config.kvHeads !== 0) {
     throw new RangeError(`model.kvHeads: ${config.kvHeads} must divide heads ${config.heads}`);
   }
-  if (config.ropeFactors && config.ropeFactors.length * 2 !== headSize(config)) {
-    throw new RangeError(
-      `model.ropeFactors: expected ${headSize(config) / 2} numbers, got ${config.ropeFactors.length}`,
-    );
+  const turned = rotaryWidth(config);
+  if (!Number.isInteger(turned) || turned < 2 || turned % 2 !== 0 || turned > headSize(config)) {
+    throw new RangeError(`model.rotaryWidth: expected an even number from 2 to ${headSize(config)}, got ${turned}`);
+  }
+  if (config.ropeFactors && config.ropeFactors.length * 2 !== turned) {
+    throw new RangeError(`model.ropeFactors: expected ${turned / 2} numbers, got ${config.ropeFactors.length}`);
   }
   if (config.heads < 2 && config.sameTokenBias !== undefined && config.sameLineBias !== undefined) {
     throw new RangeError('model.heads: sameTokenBias and sameLineBias take a head each; expected at least 2, got 1');
@@ -161,4 +190,14 @@ export function checkModelConfig(config: ModelConfig): void {
 /** Width of one head. */
 export function headSize(config: ModelConfig): number {
   return config.headDim ?? config.hiddenSize / config.heads;
+}
+
+/** Numbers of a head that positions turn. */
+export function rotaryWidth(config: ModelConfig): number {
+  return config.rotaryWidth ?? headSize(config);
+}
+
+/** Factor on the products of queries and keys. */
+export function queryScale(config: ModelConfig): number {
+  return config.queryScale ?? 1 / Math.sqrt(headSize(config));
 }

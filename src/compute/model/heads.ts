@@ -1,7 +1,7 @@
 /**
  * Output heads: whole-action scores (choice), next-token logits (tokens), and the value.
  */
-import { add, broadcastTo, gather, logSumExp, matmul, mul, pick, reshape, silu } from '../tensor/ops.ts';
+import { add, broadcastTo, gather, logSumExp, matmul, mul, pick, reshape, silu, softCap } from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
@@ -90,7 +90,7 @@ export function choiceScores(
 
 /** Next-token logits. @param hidden [rows, d] @returns [rows, V] */
 export function tokenLogits(config: ModelConfig, p: Parameters, hidden: Tensor): Tensor {
-  return matmul(hidden, outputTable(config, p), { transposeB: true });
+  return softCap(matmul(hidden, outputTable(config, p), { transposeB: true }), config.logitCap);
 }
 
 /** Output table [V, d], whose rows are the tokens' directions. */

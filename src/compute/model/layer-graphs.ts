@@ -12,7 +12,14 @@ import { concat, slice, stopGradient } from '../tensor/ops.ts';
 import { plus } from '../tensor/shape.ts';
 import { splitComputation } from '../tensor/split.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
-import { episodeAttention, type KeysValues, layoutInputs, promptAttention, promptIds } from './attention.ts';
+import {
+  episodeAttention,
+  type KeysValues,
+  layoutInputs,
+  promptAttention,
+  promptIds,
+  promptSteps,
+} from './attention.ts';
 import { checkModelConfig, type LoraConfig, type ModelConfig } from './config.ts';
 import { type ParameterSpec, parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Decoding, decisionTerms, measureTerms, objectiveLoss, type TrainOptions } from './programs.ts';
@@ -142,8 +149,9 @@ function embedOf(config: ModelConfig, p: Parameters): Tensor {
 function layerOf(config: ModelConfig, p: Parameters, x: Tensor): Tensor {
   const mask = input('prompt.mask', ['G', 'P']);
   const ids = promptIds(config);
+  const places = promptSteps();
   const kept: KeysValues[] = [];
-  const attendPrompt = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, ids, kept);
+  const attendPrompt = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, ids, places, kept);
   const steps = input('episodes.steps', ['T'], 'i32');
   const attend: Attend = (layer, { q, k, v }) => {
     const part = (start: number | string, end: number | string) => ({
@@ -153,7 +161,7 @@ function layerOf(config: ModelConfig, p: Parameters, x: Tensor): Tensor {
     });
     const prompt = attendPrompt(layer, part(0, 'Np'));
     const layout = layoutInputs('episodes', ['G', 'K', 'T'], 'N');
-    const context = { layout, prompt: kept, promptMask: mask, promptIds: ids, steps };
+    const context = { layout, prompt: kept, promptMask: mask, promptIds: ids, promptSteps: places, steps };
     return concat([prompt, episodeAttention(config, context)(layer, part('Np', ROWS))], 0);
   };
   const positions = concat([input('prompt.positions', ['Np'], 'i32'), input('tokens.positions', ['N'], 'i32')], 0);

@@ -67,10 +67,13 @@ function listPrograms({ embed, head, embedBackward, layers }: Parts): Program[] 
   return [...new Set(all)].filter((one) => one !== undefined);
 }
 
+/** Lists of layers that differ from the others. */
+const LAYER_LISTS = ['unrotatedLayers', 'slidingLayers'] as const;
+
 /** Configuration whose first layer is as this one: what it is by its number is all that layers differ in. */
 function withLayerFirst(config: ModelConfig, layer: number): ModelConfig {
-  const { unrotatedLayers, ...same } = config;
-  return unrotatedLayers?.includes(layer) ? { ...same, unrotatedLayers: [0] } : same;
+  const lists = LAYER_LISTS.map((list) => [list, config[list]?.includes(layer) ? [0] : []]);
+  return { ...config, ...Object.fromEntries(lists) };
 }
 
 class LayeredProgram implements Program {
@@ -109,7 +112,7 @@ class LayeredProgram implements Program {
     const layers: LayerPrograms[] = [];
     for (let layer = 0; layer < config.layers; layer++) {
       const kind = withLayerFirst(config, layer);
-      const key = JSON.stringify(kind.unrotatedLayers ?? []);
+      const key = JSON.stringify(LAYER_LISTS.map((list) => kind[list]));
       let programs = kinds.get(key);
       if (!programs) {
         const graphs = build(kind);

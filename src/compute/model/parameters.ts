@@ -52,11 +52,12 @@ export function weightSpecs(config: ModelConfig): ParameterSpec[] {
     specs.push({ name, shape, init: { kind: 'fill', value }, decay: false });
   const fanIn = (inputs: number): Init => ({ kind: 'uniform', bound: 1 / Math.sqrt(inputs) });
   const small: Init = { kind: 'normal', std: 0.02 };
+  const gain = config.centredGains ? 0 : 1;
 
   matrix('model.embed_tokens.weight', [vocabSize, d], { kind: 'normal', std: 1 / Math.sqrt(d) });
   for (let layer = 0; layer < layers; layer++) {
     const at = `model.layers.${layer}`;
-    vector(`${at}.input_layernorm.weight`, [d], 1);
+    vector(`${at}.input_layernorm.weight`, [d], gain);
     for (const [name, width] of [
       ['q', heads * dh],
       ['k', kvHeads * dh],
@@ -65,14 +66,16 @@ export function weightSpecs(config: ModelConfig): ParameterSpec[] {
       matrix(`${at}.self_attn.${name}_proj.weight`, [width, d], fanIn(d));
       if (config.qkvBias) vector(`${at}.self_attn.${name}_proj.bias`, [width], 0);
     }
-    if (config.qkNorm) for (const name of ['q', 'k']) vector(`${at}.self_attn.${name}_norm.weight`, [dh], 1);
+    if (config.qkNorm) for (const name of ['q', 'k']) vector(`${at}.self_attn.${name}_norm.weight`, [dh], gain);
     matrix(`${at}.self_attn.o_proj.weight`, [d, heads * dh], small);
-    vector(`${at}.post_attention_layernorm.weight`, [d], 1);
+    vector(`${at}.post_attention_layernorm.weight`, [d], gain);
+    if (config.outputNorms)
+      for (const side of ['pre', 'post']) vector(`${at}.${side}_feedforward_layernorm.weight`, [d], gain);
     matrix(`${at}.mlp.gate_proj.weight`, [intermediateSize, d], fanIn(d));
     matrix(`${at}.mlp.up_proj.weight`, [intermediateSize, d], fanIn(d));
     matrix(`${at}.mlp.down_proj.weight`, [d, intermediateSize], small);
   }
-  vector('model.norm.weight', [d], config.choiceHead ? 0.5 : 1);
+  vector('model.norm.weight', [d], config.choiceHead ? 0.5 : gain);
   if (!config.tieEmbeddings) matrix('lm_head.weight', [vocabSize, d], { kind: 'normal', std: 1 / Math.sqrt(d) });
   if (config.tokenShift > 0) vector('token_shift.weight', [config.tokenShift, d], 0.5);
   if (config.focusBit) matrix('focus_embedding.weight', [1, d], { kind: 'normal', std: 0.5 / Math.sqrt(d) });

@@ -19,6 +19,7 @@ import {
   layoutInputs,
   promptAttention,
   promptIds,
+  promptSteps,
 } from './attention.ts';
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
@@ -283,7 +284,7 @@ function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor, { masked
       }
     : undefined;
   if (chunks > 1) {
-    const both = tokenScores(deciding, outputTable(config, p), chosen, chunks, lists);
+    const both = tokenScores(deciding, outputTable(config, p), chosen, chunks, lists, config.logitCap);
     const column = (at: number) => reshape(slice(both, 1, at, at + 1), shape);
     return { terms: { logprob: column(0), entropy: column(1), value } satisfies DecisionTerms, shape };
   }
@@ -306,6 +307,7 @@ function readEpisodes(config: ModelConfig, p: Parameters, again = false) {
     prompt: prompts.layers,
     promptMask: prompts.mask,
     promptIds: prompts.ids,
+    promptSteps: prompts.steps,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   return { prompts, hidden: trunk(config, p, tokens, attend, again ? config.layers + 2 : undefined) };
@@ -316,9 +318,10 @@ function readPrompts(config: ModelConfig, p: Parameters, again = false) {
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
   const ids = promptIds(config);
-  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, ids, layers);
+  const steps = promptSteps();
+  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, ids, steps, layers);
   const hidden = trunk(config, p, tokens, attend, again ? 1 : undefined);
-  return { hidden, layers, mask, ids };
+  return { hidden, layers, mask, ids, steps };
 }
 
 function continueEpisodes(config: ModelConfig, p: Parameters) {
@@ -334,6 +337,7 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
     prompt: declareCached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
     promptIds: promptIds(config),
+    promptSteps: promptSteps(),
     past: declareCached('past', ['G', kvHeads, 'K', 'S', dh]),
     pastMask: input('past.mask', ['G', 'K', 'S']),
     steps: input('episodes.steps', ['T'], 'i32'),

@@ -2,11 +2,11 @@
  * Trunk of the transformer over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
  * layout (attention.ts) that decides which tokens attend to which.
  */
-import { add, cut, gather, matmul, mul, reshape, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
+import { add, concat, cut, gather, gelu, matmul, mul, reshape, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
 import { type Dim, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
-import { headSize } from './config.ts';
+import { headSize, rotaryWidth } from './config.ts';
 
 /** Looks a parameter up by name. */
 export interface Parameters {
@@ -89,33 +89,44 @@ export function block(
   p: Parameters,
   layer: number,
   x: Tensor,
-  { positions, cos, sin }: Rotary,
+  turns: Turns,
   attend: Attend,
 ): Tensor {
   const at = `model.layers.${layer}`;
-  const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
+  const normed = norm(config, p, `${at}.input_layernorm`, x);
   const rotateHeads = (name: 'q' | 'k', heads: number) => {
     const projected = projection(p, `${at}.self_attn.${name}_proj`, normed, config.qkvBias);
     const own = config.qkNorm ? normHeads(config, p, `${at}.self_attn.${name}_norm`, projected, heads) : projected;
-    return config.unrotatedLayers?.includes(layer) ? own : rotary(own, positions, cos, sin, heads);
+    return config.unrotatedLayers?.includes(layer) ? own : turnHeads(config, turns(layer), own, heads);
   };
   const q = rotateHeads('q', config.heads);
   const k = rotateHeads('k', config.kvHeads);
   const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
-  const attended = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
-  const inner = rmsNorm(attended, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps);
-  return add(attended, mlp(p, `${at}.mlp`, inner));
+  const mixed = projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v }));
+  if (!config.outputNorms) {
+    const attended = add(x, mixed);
+    return add(attended, mlp(config, p, `${at}.mlp`, norm(config, p, `${at}.post_attention_layernorm`, attended)));
+  }
+  const attended = add(x, norm(config, p, `${at}.post_attention_layernorm`, mixed));
+  const inner = mlp(config, p, `${at}.mlp`, norm(config, p, `${at}.pre_feedforward_layernorm`, attended));
+  return add(attended, norm(config, p, `${at}.post_feedforward_layernorm`, inner));
+}
+
+/** RMSNorm of the last axis, by its name. */
+function norm(config: ModelConfig, p: Parameters, name: string, x: Tensor): Tensor {
+  const weight = p(`${name}.weight`);
+  return rmsNorm(x, config.centredGains ? add(weight, 1) : weight, config.rmsNormEps);
 }
 
 /** Norm after the last layer. @param x [N, d] @returns [N, d] */
 export function finalNorm(config: ModelConfig, p: Parameters, x: Tensor): Tensor {
-  return rmsNorm(x, p('model.norm.weight'), config.rmsNormEps);
+  return norm(config, p, 'model.norm', x);
 }
 
 /** RMSNorm of each head of packed heads [N, heads·dh], all with one gain [dh]. */
 function normHeads(config: ModelConfig, p: Parameters, name: string, x: Tensor, heads: number): Tensor {
   const rows = reshape(x, [times(x.shape[0]!, heads), headSize(config)]);
-  return reshape(rmsNorm(rows, p(`${name}.weight`), config.rmsNormEps), x.shape);
+  return reshape(norm(config, p, name, rows), x.shape);
 }
 
 /** Projection x·Wᵀ (+ b), W stored [out, in]. */
@@ -129,31 +140,57 @@ export function projection(p: Parameters, name: string, x: Tensor, bias = false)
   return bias ? add(y, p(`${name}.bias`)) : y;
 }
 
-function mlp(p: Parameters, at: string, x: Tensor): Tensor {
-  return projection(
-    p,
-    `${at}.down_proj`,
-    swiglu(projection(p, `${at}.gate_proj`, x), projection(p, `${at}.up_proj`, x)),
-  );
+function mlp({ activation }: ModelConfig, p: Parameters, at: string, x: Tensor): Tensor {
+  const [gate, up] = [projection(p, `${at}.gate_proj`, x), projection(p, `${at}.up_proj`, x)];
+  return projection(p, `${at}.down_proj`, activation === 'gelu' ? mul(gelu(gate), up) : swiglu(gate, up));
 }
 
 /** Rotary positions: the tables of angles, and each token's row in them. */
 export interface Rotary {
   readonly positions: Tensor; // [N] i32
-  readonly cos: Tensor; // [maxPositions, dh/2]
+  readonly cos: Tensor; // [maxPositions, w/2], w of a head's numbers being turned
   readonly sin: Tensor;
 }
 
-/** Angles t·θ^(−2i/dh), divided by the factors where there are any, in the half-split convention of the Qwen2 family. */
-export function rotaryTables(config: ModelConfig, positions: Tensor): Rotary {
-  const half = headSize(config) / 2;
-  const angles = (f: (x: number) => number) => {
-    const table = new Float32Array(config.maxPositions * half);
-    for (let t = 0; t < config.maxPositions; t++) {
-      for (let i = 0; i < half; i++)
-        table[t * half + i] = f((t * config.ropeTheta ** (-i / half)) / (config.ropeFactors?.[i] ?? 1));
-    }
-    return constant(table, [config.maxPositions, half]);
+/** Rotary positions of each layer. */
+export type Turns = (layer: number) => Rotary;
+
+/**
+ * Angles t·θ^(−2i/w), divided by the factors where there are any, in the half-split convention of the Qwen2 family. Sliding
+ * layers may have a base of their own.
+ */
+export function rotaryTables(config: ModelConfig, positions: Tensor): Turns {
+  const half = rotaryWidth(config) / 2;
+  const tablesOf = (theta: number, factors: readonly number[] | undefined): Rotary => {
+    const angles = (f: (x: number) => number) => {
+      const table = new Float32Array(config.maxPositions * half);
+      for (let t = 0; t < config.maxPositions; t++) {
+        for (let i = 0; i < half; i++)
+          table[t * half + i] = f((t * theta ** (-i / half)) / (factors?.[i] ?? 1)) * (config.ropeScale ?? 1);
+      }
+      return constant(table, [config.maxPositions, half]);
+    };
+    return { positions, cos: angles(Math.cos), sin: angles(Math.sin) };
   };
-  return { positions, cos: angles(Math.cos), sin: angles(Math.sin) };
+  const { localRopeTheta: local, slidingLayers = [] } = config;
+  let wide: Rotary | undefined;
+  let near: Rotary | undefined;
+  return (layer) => {
+    if (local !== undefined && slidingLayers.includes(layer)) {
+      near ??= tablesOf(local, undefined);
+      return near;
+    }
+    wide ??= tablesOf(config.ropeTheta, config.ropeFactors);
+    return wide;
+  };
+}
+
+/** Turns packed heads [N, heads·dh] by their positions; of each head its first `rotaryWidth` numbers. */
+function turnHeads(config: ModelConfig, { positions, cos, sin }: Rotary, x: Tensor, heads: number): Tensor {
+  const [dh, width] = [headSize(config), rotaryWidth(config)];
+  if (width === dh) return rotary(x, positions, cos, sin, heads);
+  const n = x.shape[0]!;
+  const rows = reshape(x, [n, heads, dh]);
+  const turned = rotary(reshape(slice(rows, 2, 0, width), [n, heads * width]), positions, cos, sin, heads);
+  return reshape(concat([reshape(turned, [n, heads, width]), slice(rows, 2, width, dh)], 2), x.shape);
 }

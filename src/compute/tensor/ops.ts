@@ -19,6 +19,7 @@ export {
   rsqrt,
   sigmoid,
   silu,
+  softCap,
   sqrt,
   stopGradient,
   sub,

@@ -27,6 +27,8 @@ const number32 = z
 const uint32 = z.int().min(0).max(0xffffffff);
 const share = z.number().min(0).max(1);
 
+const layerList = z.array(z.int().min(0).max(1024)).max(1024);
+
 /** Sizes are bounded as in a configuration: a table is made of each before anything else can refuse it. */
 const modelSchema = z.looseObject({
   vocabSize: z
@@ -55,6 +57,21 @@ const modelSchema = z.looseObject({
   choiceHead: z.boolean(),
   valueHead: z.boolean(),
   headDim: width.optional(),
+  qkNorm: z.boolean().optional(),
+  ropeFactors: z.array(z.number().positive()).max(4096).optional(),
+  ropeScale: z.number().positive().optional(),
+  rotaryWidth: width.optional(),
+  unrotatedLayers: layerList.optional(),
+  slidingLayers: layerList.optional(),
+  slidingWindow: positions.optional(),
+  localRopeTheta: z.number().positive().optional(),
+  queryScale: z.number().positive().optional(),
+  attentionCap: z.number().positive().optional(),
+  logitCap: z.number().positive().optional(),
+  centredGains: z.boolean().optional(),
+  outputNorms: z.boolean().optional(),
+  activation: z.literal('gelu').optional(),
+  fusedProjections: z.boolean().optional(),
   base: z.looseObject({ hash: z.string(), weights: z.record(z.string(), z.unknown()) }).optional(),
   adapter: z
     .looseObject({

@@ -6,13 +6,13 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoraConfig, ModelConfig } from '../../compute/model/config.ts';
 import { loraSpecs } from '../../compute/model/lora.ts';
-import { weightSpecs } from '../../compute/model/parameters.ts';
 import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import { encodeSafetensors } from '../../storage/safetensors.ts';
 import type { Json } from '../../text/templates/model-text.ts';
 import { readJson } from '../../text/templates/model-text.ts';
+import { fileSpecs, fuseAdapter, splitAdapter } from './fused.ts';
 import { readShard, readWeight } from './shards.ts';
 
 const ADAPTER_CONFIG = 'adapter_config.json';
@@ -76,12 +76,15 @@ export function readAdapter(folder: string, config: ModelConfig): StoredAdapter 
   const [extra] = stored.keys();
   if (extra) throw new UserError('BAD_CHECKPOINT', `${file}: ${extra} belongs to none of the targets`);
   const baseModel = json.base_model_name_or_path;
-  return { lora, baseModel: typeof baseModel === 'string' ? baseModel : undefined, values };
+  return {
+    ...splitAdapter(config, { lora, values }),
+    baseModel: typeof baseModel === 'string' ? baseModel : undefined,
+  };
 }
 
 function specsOf(config: ModelConfig, lora: LoraConfig, folder: string) {
   try {
-    return loraSpecs(weightSpecs(config), lora);
+    return loraSpecs(fileSpecs(config), lora);
   } catch (thrown) {
     throw new UserError('BAD_CHECKPOINT', `${folder}: ${(thrown as Error).message}`, { cause: thrown });
   }
@@ -136,9 +139,10 @@ export function writeAdapter(
   values: Readonly<Record<string, Float32Array>>,
   baseModel: string,
 ): void {
-  const { rank, alpha, targets, rslora = false, topLayers } = config.adapter;
-  const specs = loraSpecs(weightSpecs(config), config.adapter);
-  const tensors = Object.fromEntries(specs.map(({ name, shape }) => [name, { shape, data: values[name]! }]));
+  const { lora, values: whole } = fuseAdapter(config, { lora: config.adapter, values });
+  const { rank, alpha, targets, rslora = false, topLayers } = lora;
+  const specs = loraSpecs(fileSpecs(config), lora);
+  const tensors = Object.fromEntries(specs.map(({ name, shape }) => [name, { shape, data: whole[name]! }]));
   const json = {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',

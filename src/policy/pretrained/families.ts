@@ -9,6 +9,20 @@ export interface ModelFamily {
   readonly gguf: string | undefined;
   /** True where each head of queries and keys has a norm. */
   readonly qkNorm?: boolean;
+  /** True for Gemma's way: norms after attention and MLP too, gains of 1 + weight, GELU, scaled embeddings and queries. */
+  readonly gemma?: boolean;
+  /** True where the projections of queries, keys and values lie in one matrix, and gate and inner values in another. */
+  readonly fusedProjections?: boolean;
+  /** Interval of the layers that see everything, the others seeing a window; 0: none does; undefined: no windows. */
+  readonly fullInterval?: number;
+  /** Values of `config.json` where it names none, as transformers has them. */
+  readonly headDim?: number;
+  readonly maxPositions?: number;
+  readonly slidingWindow?: number;
+  readonly ropeTheta?: number;
+  readonly localRopeTheta?: number;
+  readonly attentionCap?: number;
+  readonly logitCap?: number;
   /** Biases of the query, key and value projections. */
   readonly qkvBias: boolean;
   /** Rows of q and k that llama.cpp has interleaved in a GGUF file. */
@@ -59,8 +73,52 @@ export const FAMILIES: readonly ModelFamily[] = [
     models: 'Mistral 7B, Mistral NeMo',
     gguf: 'llama',
     qkvBias: false,
+    fullInterval: 0,
+    slidingWindow: 4096,
     interleaves: true,
-    limits: 'contexts as long as its sliding window',
+    limits: '',
+  },
+  {
+    modelType: 'phi3',
+    models: 'Phi-3, Phi-3.5 and Phi-4 mini',
+    gguf: 'phi3',
+    fusedProjections: true,
+    fullInterval: 0,
+    maxPositions: 4096,
+    qkvBias: false,
+    interleaves: false,
+    limits: 'contexts of the first training (4,096)',
+  },
+  {
+    modelType: 'gemma2',
+    models: 'Gemma 2',
+    gguf: 'gemma2',
+    gemma: true,
+    fullInterval: 2,
+    headDim: 256,
+    maxPositions: 8192,
+    slidingWindow: 4096,
+    attentionCap: 50,
+    logitCap: 30,
+    qkvBias: false,
+    interleaves: false,
+    limits: 'no attention bias',
+  },
+  {
+    modelType: 'gemma3_text',
+    models: 'Gemma 3, text alone (270M, 1B)',
+    gguf: 'gemma3',
+    gemma: true,
+    fullInterval: 6,
+    headDim: 256,
+    maxPositions: 131_072,
+    slidingWindow: 4096,
+    ropeTheta: 1_000_000,
+    localRopeTheta: 10_000,
+    qkNorm: true,
+    qkvBias: false,
+    interleaves: false,
+    limits: 'no attention bias',
   },
 ];
 

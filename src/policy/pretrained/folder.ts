@@ -6,9 +6,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelConfig } from '../../compute/model/config.ts';
-import { weightSpecs } from '../../compute/model/parameters.ts';
 import { UserError } from '../../core/errors.ts';
 import { readJson } from '../../text/templates/model-text.ts';
+import { fileSpecs, splitFused } from './fused.ts';
 import { locateModel } from './locate.ts';
 import { readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';
@@ -66,7 +66,8 @@ export function openModel(model: string, maxPositions?: number): PretrainedModel
   const facts = readModelFacts(model, maxPositions);
   const { folder: path, config } = facts;
   const shards = findShards(path);
-  for (const { name, shape } of weightSpecs(config)) {
+  const specs = fileSpecs(config);
+  for (const { name, shape } of specs) {
     const stored = shards.weights.get(name);
     if (!stored) {
       throw new UserError('BAD_CHECKPOINT', `${path}: weight ${name} [${shape.join(', ')}] is missing from its files`);
@@ -78,7 +79,7 @@ export function openModel(model: string, maxPositions?: number): PretrainedModel
       );
     }
   }
-  const known = new Set(weightSpecs(config).map(({ name }) => name));
+  const known = new Set(specs.map(({ name }) => name));
   const extra = [...shards.weights.keys()].find((name) => !known.has(name) && !isIgnored(name, config));
   if (extra) {
     throw new UserError(
@@ -86,7 +87,7 @@ export function openModel(model: string, maxPositions?: number): PretrainedModel
       `${path}: weight ${extra} is no part of the model that config.json describes`,
     );
   }
-  return { ...facts, shards };
+  return { ...facts, shards: { ...shards, weights: splitFused(config, shards.weights) } };
 }
 
 /** Stored values that follow from others: rotary tables of old files, and a head that is the embedding table. */

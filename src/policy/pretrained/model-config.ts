@@ -7,9 +7,9 @@
 import { checkModelConfig, type ModelConfig } from '../../compute/model/config.ts';
 import { describeValue } from '../../core/describe-value.ts';
 import { UserError } from '../../core/errors.ts';
-import { isRecord } from '../../core/record.ts';
 import type { Json } from '../../text/templates/model-text.ts';
-import { FAMILIES, familyOf } from './families.ts';
+import { FAMILIES, familyOf, type ModelFamily } from './families.ts';
+import { readRope } from './rope.ts';
 
 /**
  * Largest values of the sizes: far beyond any model of these families, and small enough that nothing made of one alone
@@ -30,11 +30,14 @@ const MAX_SIZES: Readonly<Record<string, number>> = {
 /** Fields that change no number of a forward pass; `null`, `false` and absent fields need no mention. */
 const HARMLESS: ReadonlySet<string> = new Set([
   '_name_or_path',
+  '_sliding_window_pattern', // layer_types says it layer by layer
   'architectures',
   'attention_dropout', // of training; ours has none
   'auto_map',
   'bos_token_id',
+  'cache_implementation',
   'dtype',
+  'embd_pdrop',
   'eos_token_id',
   'hidden_dropout',
   'initializer_range',
@@ -44,6 +47,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'max_window_layers', // only where use_sliding_window is set
   'pad_token_id',
   'pretraining_tp',
+  'resid_pdrop',
   'torch_dtype',
   'transformers_version',
   'transformers.js_config',
@@ -68,13 +72,34 @@ const READ: ReadonlySet<string> = new Set([
   'rope_scaling',
   'tie_word_embeddings',
   'hidden_act',
+  'hidden_activation',
   'head_dim',
   'layer_types',
   'sliding_window',
   'use_sliding_window',
   'attention_bias',
   'no_rope_layers',
+  'partial_rotary_factor',
+  'original_max_position_embeddings',
+  'rope_local_base_freq',
+  'sliding_window_pattern',
+  'query_pre_attn_scalar',
+  'attn_logit_softcapping',
+  'final_logit_softcapping',
 ]);
+
+/** Fields that only some families have. In others they are refused: they may change what the model computes. */
+const OWN: readonly (readonly [fields: readonly string[], own: (family: ModelFamily) => boolean])[] = [
+  [
+    ['hidden_activation', 'query_pre_attn_scalar', 'attn_logit_softcapping', 'final_logit_softcapping'],
+    ({ gemma }) => gemma === true,
+  ],
+  [['rope_local_base_freq', 'sliding_window_pattern'], ({ localRopeTheta }) => localRopeTheta !== undefined],
+  [['partial_rotary_factor', 'original_max_position_embeddings'], ({ fusedProjections }) => fusedProjections === true],
+];
+
+/** Fields that say how a model was made, where they have these values. */
+const NEUTRAL: Json = { full_attn_mod: 1, interpolate_factor: 1 };
 
 /**
  * Reads the model that a `config.json` describes.
@@ -87,19 +112,21 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
     throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(json[field])}, expected ${expected}`);
   };
   const known = FAMILIES.map(({ modelType }) => modelType).join(', ');
-  const { modelType: family, qkvBias, qkNorm = false } = familyOf(json.model_type) ?? refuse('model_type', known);
+  const family = familyOf(json.model_type) ?? refuse('model_type', known);
+  const { qkvBias, qkNorm = false, gemma = false, fusedProjections = false } = family;
   for (const [field, value] of Object.entries(json)) {
-    if (value === null || value === false || READ.has(field) || HARMLESS.has(field)) continue;
+    if (value === null || value === false || HARMLESS.has(field)) continue;
+    const [, isOwn] = OWN.find(([fields]) => fields.includes(field)) ?? [];
+    if (READ.has(field) ? (isOwn?.(family) ?? true) : NEUTRAL[field] === value) continue;
     refuse(field, 'no such field: it is not known here and may change what the model computes');
   }
-  if (json.hidden_act !== undefined && json.hidden_act !== 'silu') refuse('hidden_act', '"silu"');
+  const activation = gemma ? 'gelu_pytorch_tanh' : 'silu';
+  for (const field of ['hidden_act', 'hidden_activation']) {
+    if (json[field] != null && json[field] !== activation) refuse(field, `"${activation}"`);
+  }
   if (json.use_sliding_window) refuse('use_sliding_window', 'false: attention is over everything');
   if (json.mlp_bias) refuse('mlp_bias', 'false');
   if (json.attention_bias && !qkvBias) refuse('attention_bias', 'false');
-  const { layer_types: types } = json;
-  if (types != null && !(Array.isArray(types) && types.every((type) => type === 'full_attention'))) {
-    refuse('layer_types', '"full_attention" in every place');
-  }
   const size = (field: string, fallback?: number): number => {
     const value = json[field] ?? fallback;
     const max = MAX_SIZES[field]!;
@@ -114,14 +141,26 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
   };
   const heads = size('num_attention_heads');
   const hiddenSize = size('hidden_size');
-  if (json.head_dim == null && hiddenSize % heads !== 0) refuse('num_attention_heads', `a divisor of ${hiddenSize}`);
-  const headDim = size('head_dim', hiddenSize / heads);
-  const { theta, factors } = readRope(json, source, headDim, () => positive('rope_theta', 10_000));
+  if (json.head_dim == null && family.headDim === undefined && hiddenSize % heads !== 0)
+    refuse('num_attention_heads', `a divisor of ${hiddenSize}`);
+  const headDim = size('head_dim', family.headDim ?? hiddenSize / heads);
+  const limit = size('max_position_embeddings', family.maxPositions ?? 32_768);
+  const rope = readRope(json, {
+    ...{ source, headDim, maxPositions: limit },
+    ...{ theta: family.ropeTheta ?? 10_000, localTheta: family.localRopeTheta, isPartial: fusedProjections },
+  });
   const unrotated = readUnrotated(json, refuse);
   const layers = size('num_hidden_layers');
-  // Within one window, a sliding one is attention over everything.
-  const window =
-    family === 'mistral' && json.sliding_window != null ? size('sliding_window') : Number.POSITIVE_INFINITY;
+  const positions = Math.min(limit, rope.positions ?? limit, maxPositions);
+  const sliding = readSliding(json, family, layers, refuse);
+  // A context that one window holds is attention over everything.
+  const window = sliding.length > 0 ? size('sliding_window', family.slidingWindow) : positions;
+  const optional = (field: string, fallback: number | undefined): number | undefined =>
+    json[field] === null || (json[field] === undefined && fallback === undefined)
+      ? undefined
+      : positive(field, fallback ?? 0);
+  const attentionCap = optional('attn_logit_softcapping', family.attentionCap);
+  const logitCap = optional('final_logit_softcapping', family.logitCap);
   const config: ModelConfig = {
     vocabSize: size('vocab_size'),
     hiddenSize,
@@ -130,18 +169,28 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
     kvHeads: size('num_key_value_heads', heads),
     ...(headDim * heads === hiddenSize ? {} : { headDim }),
     intermediateSize: size('intermediate_size'),
-    ropeTheta: theta,
-    ...(factors ? { ropeFactors: factors } : {}),
+    ropeTheta: rope.theta,
+    ...(rope.factors ? { ropeFactors: rope.factors } : {}),
+    ...(rope.scale === undefined ? {} : { ropeScale: rope.scale }),
+    ...(rope.width === undefined ? {} : { rotaryWidth: rope.width }),
     ...(unrotated.length > 0 ? { unrotatedLayers: unrotated } : {}),
+    ...(sliding.length > 0 && (window < positions || rope.localTheta !== undefined) ? { slidingLayers: sliding } : {}),
+    ...(window < positions ? { slidingWindow: window } : {}),
+    ...(rope.localTheta === undefined ? {} : { localRopeTheta: rope.localTheta }),
     ...(qkNorm ? { qkNorm } : {}),
+    ...(gemma ? { queryScale: 1 / Math.sqrt(positive('query_pre_attn_scalar', 256)) } : {}),
+    ...(attentionCap === undefined ? {} : { attentionCap }),
+    ...(logitCap === undefined ? {} : { logitCap }),
+    ...(gemma ? { centredGains: true, outputNorms: true, activation: 'gelu' as const } : {}),
+    ...(fusedProjections ? { fusedProjections } : {}),
     rmsNormEps: positive('rms_norm_eps', 1e-6),
     qkvBias,
-    tieEmbeddings: json.tie_word_embeddings === true,
-    maxPositions: Math.min(size('max_position_embeddings', 32_768), window, maxPositions),
+    tieEmbeddings: gemma ? json.tie_word_embeddings !== false : json.tie_word_embeddings === true,
+    maxPositions: positions,
     prefixBidirectional: false,
     tokenShift: 0,
     focusBit: false,
-    embeddingScale: 1,
+    embeddingScale: gemma ? Math.sqrt(hiddenSize) : 1,
     choiceHead: false,
     valueHead: false,
   };
@@ -167,74 +216,31 @@ function readUnrotated(json: Json, refuse: (field: string, expected: string) => 
   return list.flatMap((one, layer) => (one === 0 ? [layer] : []));
 }
 
-interface Rope {
-  /** Rotary base θ. */
-  readonly theta: number;
-  /** Divisors of the frequencies; undefined: none. */
-  readonly factors?: readonly number[];
-}
-
-/** Reads the rotary positions in either dialect; a scaling that is not computed here is refused. */
-function readRope(json: Json, source: string, headDim: number, plain: () => number): Rope {
-  const field = json.rope_parameters ? 'rope_parameters' : 'rope_scaling';
-  const scaling = json[field];
-  if (scaling == null) return { theta: plain() };
-  if (!isRecord(scaling)) return refuseRope(source, field, scaling, 'an object or null');
-  const { rope_type: type, type: old, rope_theta: own, ...rest } = scaling;
-  if (own !== undefined && (typeof own !== 'number' || !(own > 0) || !Number.isFinite(own))) {
-    return refuseRope(source, `${field}.rope_theta`, own, 'a positive number');
-  }
-  const theta = own === undefined ? plain() : (own as number);
-  const kind = type ?? old ?? 'default';
-  if (kind === 'llama3') return { theta, factors: llama3Factors(rest, theta, headDim, source, field) };
-  if (kind === 'longrope') return { theta, factors: givenFactors(rest, headDim, source, field) };
-  if (kind !== 'default') refuseRope(source, `${field}.rope_type`, kind, '"default", "llama3"');
-  const more = Object.entries(rest).find(
-    ([name, value]) => value !== null && !(name === 'partial_rotary_factor' && value === 1),
-  );
-  if (more) refuseRope(source, `${field}.${more[0]}`, more[1], 'nothing');
-  return { theta };
-}
-
-function refuseRope(source: string, field: string, value: unknown, expected: string): never {
-  throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${describeValue(value)}, expected ${expected}`);
-}
-
 /**
- * Scaling of Llama 3.1: long waves are stretched by `factor`, short ones stay, and those between are blended.
- * @see transformers' `modeling_rope_utils.py`
+ * Layers that see no more than a window: those that `layer_types` names so, or all but every n-th, as the family or
+ * `sliding_window_pattern` has it.
  */
-function llama3Factors(rest: Json, theta: number, headDim: number, source: string, field: string): readonly number[] {
-  const number = (name: string): number => {
-    const value = rest[name];
-    if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return value;
-    return refuseRope(source, `${field}.${name}`, value, 'a positive number');
-  };
-  const factor = number('factor');
-  const low = number('low_freq_factor');
-  const high = number('high_freq_factor');
-  const context = number('original_max_position_embeddings');
-  if (high <= low) refuseRope(source, `${field}.high_freq_factor`, high, `more than low_freq_factor, ${low}`);
-  return Array.from({ length: headDim / 2 }, (_, i) => {
-    const wave = 2 * Math.PI * theta ** ((2 * i) / headDim);
-    if (wave < context / high) return 1;
-    if (wave > context / low) return factor;
-    const blend = (context / wave - low) / (high - low);
-    return 1 / ((1 - blend) / factor + blend);
-  });
-}
-
-/** Divisors as a file lists them, where one list holds for every length and nothing else is scaled. */
-function givenFactors(rest: Json, headDim: number, source: string, field: string): readonly number[] {
-  const { short_factor: short, long_factor: long, attention_factor: attention } = rest;
-  if (attention !== 1) refuseRope(source, `${field}.attention_factor`, attention, '1: queries and keys are not scaled');
-  const isList =
-    Array.isArray(short) && short.every((one) => typeof one === 'number' && one > 0 && Number.isFinite(one));
-  if (!isList || short.length * 2 !== headDim) {
-    return refuseRope(source, `${field}.short_factor`, short, `${headDim / 2} positive numbers`);
+function readSliding(
+  json: Json,
+  { fullInterval, slidingWindow }: ModelFamily,
+  layers: number,
+  refuse: (field: string, expected: string) => never,
+): readonly number[] {
+  const { layer_types: types, sliding_window_pattern: pattern, sliding_window: window = slidingWindow } = json;
+  const slides = fullInterval !== undefined && window != null;
+  const numbers = Array.from({ length: layers }, (_, layer) => layer);
+  if (types != null) {
+    const known = slides ? ['full_attention', 'sliding_attention'] : ['full_attention'];
+    const expected = known.map((one) => `"${one}"`).join(' or ');
+    if (!Array.isArray(types) || types.length !== layers || types.some((type) => !known.includes(type as string))) {
+      return refuse('layer_types', `a list of ${layers}, ${expected} in every place`);
+    }
+    return numbers.filter((layer) => types[layer] === 'sliding_attention');
   }
-  if (!Array.isArray(long) || long.join() !== short.join()) {
-    refuseRope(source, `${field}.long_factor`, long, 'the numbers of short_factor');
+  if (!slides) return [];
+  const interval = pattern ?? fullInterval;
+  if (!Number.isInteger(interval) || (interval as number) < 0) {
+    return refuse('sliding_window_pattern', 'a whole number of at least 0');
   }
-  return short as readonly number[];
+  return numbers.filter((layer) => interval === 0 || (layer + 1) % (interval as number) !== 0);
 }

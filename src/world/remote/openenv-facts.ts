@@ -20,6 +20,7 @@ const ranges = z.array(z.tuple([indices, indices])).refine(areAscending, 'expect
 const tasksSchema = z
   .object({
     count: indices,
+    numbering: z.string().exactOptional(),
     labels: z.array(z.string()),
     /** Labels of the tasks, run-length encoded: position in `names`, number of tasks in a row that have it. */
     labelRuns: z.array(z.tuple([z.int().min(0), z.int().min(1)])),
@@ -45,6 +46,7 @@ export const worldFactsSchema = z.object({
   prompt: z.object({
     role: z.string(),
     forms: z.array(z.object({ name: z.string(), template: z.string(), meaning: z.string() })),
+    short: z.string().exactOptional(),
     hints: z.array(z.string()),
     format: z.enum(['action', 'react', 'think', 'function-calling', 'code', 'fenced']),
     /** Source of `WorldPrompt.foreign`. */
@@ -69,6 +71,7 @@ export function worldFacts(env: Env, { foreign, ...prompt }: WorldPrompt): World
     prompt: {
       role: prompt.role,
       forms: prompt.forms.map((form) => ({ ...form })),
+      ...(prompt.short === undefined ? {} : { short: prompt.short }),
       hints: [...prompt.hints],
       format: prompt.format,
       ...(foreign && CHARACTER_CLASS.test(foreign.source) ? { foreign: foreign.source } : {}),
@@ -89,6 +92,7 @@ export function taskTableOf({ tasks: facts }: WorldFacts): TaskTable {
   const labels = facts.labelRuns.flatMap(([name, length]) => new Array<number>(length).fill(name));
   return {
     count: facts.count,
+    ...(facts.numbering === undefined ? {} : { numbering: facts.numbering }),
     labels: facts.labels,
     label(index) {
       const name = labels[index];
@@ -117,6 +121,7 @@ function taskFacts(tasks: TaskTable): TaskFacts {
   }
   return {
     count: tasks.count,
+    ...(tasks.numbering === undefined ? {} : { numbering: tasks.numbering }),
     labels: [...tasks.labels],
     labelRuns,
     names: [...names.keys()],

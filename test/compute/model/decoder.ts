@@ -102,7 +102,7 @@ export class DecodingBatch {
 
   /** Reads the next tokens of some members. @returns the logits after the last one of each piece */
   async step(pieces: readonly Piece[]): Promise<Float32Array[]> {
-    const { layers, kvHeads, vocabSize, tokenShift, focusBit, sameTokenBias } = this.#config;
+    const { layers, kvHeads, vocabSize, tokenShift, focusBit, sameTokenBias, slidingWindow } = this.#config;
     const dh = headSize(this.#config);
     const [G, K] = [this.#sequences.length, this.#members];
     const T = Math.max(...pieces.map(({ count }) => count));
@@ -154,6 +154,10 @@ export class DecodingBatch {
     if (sameTokenBias !== undefined) {
       feeds['episodes.padded'] = i32([G, K, T], fresh);
       feeds['past.padded'] = i32([G, K, S], past);
+    }
+    if (slidingWindow !== undefined) {
+      feeds['prompt.steps'] = steps(this.#prompt['prompt.mask']!.shape[1]!);
+      feeds['past.steps'] = steps(S);
     }
     for (let layer = 0; layer < layers; layer++) {
       for (const [kind, cached] of [

@@ -9,7 +9,7 @@ import type { ParamSet } from '../../../src/compute/model/parameters.ts';
 import { forwardGraph } from '../../../src/compute/model/programs.ts';
 import { Rng } from '../../../src/core/rng.ts';
 import { Decoder, type Piece, type Sequence } from './decoder.ts';
-import { optionsConfig, plainConfig, randomParams, VOCABULARY, weightFeeds } from './episodes.ts';
+import { optionsConfig, plainConfig, randomParams, slidingConfig, VOCABULARY, weightFeeds } from './episodes.ts';
 import { plainHidden, plainLogits } from './plain-model.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -27,6 +27,7 @@ function randomSequences(seed: number, groups: number, members: number): Sequenc
 describe.each([
   ['a public checkpoint', plainConfig],
   ['the local policy', optionsConfig],
+  ['sliding windows and soft caps', slidingConfig],
   ['grouped queries', { ...optionsConfig, heads: 4, kvHeads: 2 }],
 ] as const)('decoding, %s', (_, config: ModelConfig) => {
   let engine: Engine;
@@ -114,7 +115,7 @@ describe.each([
 
 it('the forward program gives the logits of a plain computation', async () => {
   const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
-  for (const config of [plainConfig, optionsConfig]) {
+  for (const config of [plainConfig, optionsConfig, slidingConfig]) {
     const params = randomParams(config, 3);
     const sequences = randomSequences(3, 3, 1);
     const readings = sequences.map(({ prompt, focus }) => ({ tokens: prompt, focus }));

@@ -12,6 +12,7 @@ import {
   plainConfig,
   randomGroups,
   randomParams,
+  slidingConfig,
   VOCABULARY,
   weightFeeds,
 } from './episodes.ts';
@@ -22,6 +23,7 @@ const shape = { groups: 3, members: 3, prompt: 7, tokens: 8 };
 describe.each([
   ['tokens', plainConfig],
   ['tokens', optionsConfig],
+  ['tokens', slidingConfig],
   ['choice', optionsConfig],
 ] as const)('episodes, %s decoder', (decoder: DecoderKind, config: ModelConfig) => {
   let engine: Engine;

@@ -36,6 +36,28 @@ export const plainConfig: ModelConfig = {
   valueHead: true,
 };
 
+/** What other families compute: windows of four tokens, two rotary bases, norms around, soft caps. */
+export const slidingConfig: ModelConfig = {
+  ...plainConfig,
+  layers: 3,
+  qkvBias: false,
+  tieEmbeddings: true,
+  headDim: 8,
+  rotaryWidth: 6,
+  ropeFactors: [1, 2, 4],
+  ropeScale: 1.2,
+  slidingLayers: [0, 2],
+  slidingWindow: 4,
+  localRopeTheta: 10,
+  queryScale: 0.5,
+  attentionCap: 2,
+  logitCap: 3,
+  centredGains: true,
+  outputNorms: true,
+  activation: 'gelu',
+  embeddingScale: 4,
+};
+
 /** The local policy's options, all on. */
 export const optionsConfig: ModelConfig = {
   ...plainConfig,

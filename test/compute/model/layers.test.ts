@@ -21,6 +21,7 @@ import {
   randomGroups,
   randomParams,
   scalarFeeds,
+  slidingConfig,
   weightFeeds,
 } from './episodes.ts';
 
@@ -104,6 +105,7 @@ describe.each([
   ['options, choice', optionsConfig, 'choice'],
   ['tied', { ...plainConfig, tieEmbeddings: true, valueHead: false }, 'tokens'],
   ['unlike layers', { ...plainConfig, layers: 4, unrotatedLayers: [1, 3], qkNorm: true }, 'tokens'],
+  ['windows, two rotary bases', slidingConfig, 'tokens'],
   ['one layer', { ...plainConfig, layers: 1 }, 'tokens'],
 ] as const)('every weight trained, %s', (_, config, decoder) => {
   const weights = weightFeeds(config, randomParams(config, 2));

@@ -90,6 +90,23 @@ it.each([
   }
 });
 
+it.each([{}, { masked: true }])(
+  'under a soft cap of the logits, %j: parts give the gradients of the whole',
+  async (lists) => {
+    const model = freezeAs(openModel(folder), 'none', join(folder, 'cache'));
+    const config = { ...model, logitCap: 0.5, adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+    for (const engine of ['onnxruntime-node', 'reference'] as const) {
+      const plain = await gradientsBy(config, lists, engine);
+      const other = await gradientsBy(config, { ...lists, chunks: 3 }, engine);
+      for (const [name, { data }] of Object.entries(plain)) {
+        const norm = Math.sqrt((data as Float32Array).reduce((sum, x) => sum + x * x, 0)) + 1e-9;
+        const worst = Math.max(...(data as Float32Array).map((x, i) => Math.abs(x - other[name]!.data[i]!)));
+        expect(worst / norm, `${engine} ${name}`).toBeLessThan(1e-5);
+      }
+    }
+  },
+);
+
 it('full training recomputes too', async () => {
   const { config } = openModel(folder);
   const plain = await gradientsBy(config, {}, 'onnxruntime-node');

@@ -23,6 +23,14 @@ const LLAMA3 = {
   original_max_position_embeddings: 64,
 };
 
+const LONGROPE = {
+  type: 'longrope',
+  short_factor: Array(6).fill(1.5),
+  long_factor: Array(6).fill(4),
+  original_max_position_embeddings: 1024,
+};
+const GEMMA = { hidden_act: undefined, hidden_activation: 'gelu_pytorch_tanh' };
+
 const fixtures = new URL('../../fixtures/families/', import.meta.url);
 const names = readdirSync(fixtures);
 
@@ -60,11 +68,30 @@ describe('a family of language models', () => {
     { model_type: 'qwen3', head_dim: 32 },
     { model_type: 'smollm3', num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 0] },
     { model_type: 'llama', rope_scaling: { ...LLAMA3 } },
+    { model_type: 'mistral', sliding_window: 16 },
+    { model_type: 'phi3', sliding_window: 16, partial_rotary_factor: 0.75, rope_scaling: LONGROPE },
+    { model_type: 'gemma2', num_hidden_layers: 10, sliding_window: 16, head_dim: 16, ...GEMMA },
+    { model_type: 'gemma3_text', num_hidden_layers: 10, sliding_window: 16, head_dim: 32, ...GEMMA },
   ])('$model_type generates what its learner scores, and takes a LoRA step', async (config) => {
     const folder = mkdtempSync(join(tmpdir(), 'longplay-family-'));
     try {
       writeTinyChatModel(folder, { config });
       const checks = await checkModel(folder, 'none', { name: 'onnxruntime-node', threads: 1 });
+      expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+      expect(checks.length).toBe(4);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.each([
+    ['int8', { model_type: 'phi3', sliding_window: 16 }],
+    ['int4', { model_type: 'gemma2', sliding_window: 16, head_dim: 16, ...GEMMA }],
+  ] as const)('quantised to %s, %j, generates what its learner scores', async (quantize, config) => {
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-family-'));
+    try {
+      writeTinyChatModel(folder, { config });
+      const checks = await checkModel(folder, quantize, { name: 'onnxruntime-node', threads: 1 });
       expect(checks.filter(({ ok }) => !ok)).toEqual([]);
       expect(checks.length).toBe(4);
     } finally {

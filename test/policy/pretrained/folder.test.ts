@@ -47,10 +47,51 @@ describe('config.json', () => {
     expect(readModelConfig(tinyConfig, 'c', 100).maxPositions).toBe(100);
   });
 
-  it('within a sliding window is attention over everything: contexts end there', () => {
+  it('names the layers that see a window, where a context may be longer than it', () => {
     const json = { ...tinyConfig, model_type: 'mistral', sliding_window: 100 };
-    expect(readModelConfig(json, 'c').maxPositions).toBe(100);
-    expect(readModelConfig({ ...json, sliding_window: null }, 'c').maxPositions).toBe(512);
+    expect(readModelConfig(json, 'c')).toMatchObject({ slidingLayers: [0, 1], slidingWindow: 100, maxPositions: 512 });
+    const whole = readModelConfig({ ...json, sliding_window: null }, 'c');
+    expect(whole.slidingLayers ?? whole.slidingWindow).toBeUndefined();
+    expect(readModelConfig(json, 'c', 100)).toEqual({ ...whole, maxPositions: 100 });
+    const { hidden_act: _, sliding_window: __, ...rest } = json;
+    const gemma = { ...rest, model_type: 'gemma2', num_hidden_layers: 4 };
+    expect(readModelConfig(gemma, 'c').slidingLayers).toBeUndefined();
+    expect(readModelConfig({ ...gemma, sliding_window: 7 }, 'c').slidingLayers).toEqual([0, 2]);
+    const listed = ['full_attention', 'full_attention', 'sliding_attention', 'full_attention'];
+    expect(readModelConfig({ ...gemma, sliding_window: 7, layer_types: listed }, 'c').slidingLayers).toEqual([2]);
+    expect(() => readModelConfig({ ...gemma, layer_types: ['full_attention'] }, 'c')).toThrow('c: layer_types');
+  });
+
+  it('of Gemma 3 has two rotary bases, in both dialects alike', () => {
+    const { rope_theta: _, hidden_act: __, ...rest } = tinyConfig;
+    const gemma = { ...rest, model_type: 'gemma3_text', num_hidden_layers: 7, sliding_window: 8 };
+    const scaling = { rope_type: 'linear', factor: 8 };
+    const old = readModelConfig({ ...gemma, rope_theta: 1e6, rope_local_base_freq: 1e4, rope_scaling: scaling }, 'c');
+    const rope_parameters = {
+      full_attention: { ...scaling, rope_theta: 1e6 },
+      sliding_attention: { rope_type: 'default', rope_theta: 1e4 },
+    };
+    const types = Array.from({ length: 7 }, (_, i) => (i === 5 ? 'full_attention' : 'sliding_attention'));
+    expect(readModelConfig({ ...gemma, rope_parameters, layer_types: types }, 'c')).toEqual(old);
+    expect(old).toMatchObject({ ropeTheta: 1e6, localRopeTheta: 1e4, slidingLayers: [0, 1, 2, 3, 4, 6] });
+    const broken = { ...rope_parameters, sliding_attention: scaling };
+    expect(() => readModelConfig({ ...gemma, rope_parameters: broken }, 'c')).toThrow('sliding_attention');
+    expect(readModelConfig({ ...gemma, sliding_window_pattern: 2 }, 'c').slidingLayers).toEqual([0, 2, 4, 6]);
+  });
+
+  it('of LongRoPE ends where its second list would begin, and scales what is turned', () => {
+    const scaling = { type: 'longrope', short_factor: Array(6).fill(2), long_factor: Array(6).fill(3) };
+    const json = {
+      ...{ ...tinyConfig, model_type: 'phi3', partial_rotary_factor: 0.75, rope_scaling: scaling },
+      ...{ max_position_embeddings: 512, original_max_position_embeddings: 128 },
+    };
+    const read = readModelConfig(json, 'c');
+    expect(read).toMatchObject({ maxPositions: 128, rotaryWidth: 12, ropeFactors: Array(6).fill(2) });
+    expect(read.ropeScale).toBeCloseTo(Math.sqrt(1 + Math.log(4) / Math.log(128)), 12);
+    const shorter = { ...json, rope_scaling: { ...scaling, short_factor: [1] } };
+    expect(() => readModelConfig(shorter, 'c')).toThrow(/c: rope_scaling.short_factor .* expected 6 positive numbers/);
+    expect(() => readModelConfig({ ...json, partial_rotary_factor: 2 }, 'c')).toThrow('c: partial_rotary_factor');
+    expect(() => readModelConfig({ ...json, original_max_position_embeddings: 1 }, 'c')).toThrow('original_max');
   });
 
   it.each([
@@ -91,6 +132,11 @@ describe('config.json', () => {
     ['vocab_size', '640'],
     ['rms_norm_eps', -1],
     ['final_logit_softcapping', 30],
+    ['partial_rotary_factor', 0.5],
+    ['rope_scaling', { rope_type: 'linear' }],
+    ['rope_scaling', { rope_type: 'linear', factor: -1 }],
+    ['query_pre_attn_scalar', 256],
+    ['full_attn_mod', 2],
   ])('with %s %j is refused by that name', (field, value) => {
     expect(() => readModelConfig({ ...tinyConfig, [field]: value }, 'here/config.json')).toThrow(
       field === 'num_key_value_heads' ? /here\/config\.json: .*kvHeads/ : new RegExp(`here/config\\.json: ${field}`),

@@ -136,6 +136,11 @@ export function gelu(x: Tensor): Tensor {
   return mul(mul(x, 0.5), add(tanh(inner), 1));
 }
 
+/** Soft cap c·tanh(x/c): x itself near 0, and never beyond ±c. @param cap c, above 0; undefined: none */
+export function softCap(x: Tensor, cap: number | undefined): Tensor {
+  return cap === undefined ? x : mul(tanh(mul(x, 1 / cap)), cap);
+}
+
 interface ClampAttrs {
   readonly lo: number;
   readonly hi: number;

@@ -33,6 +33,8 @@ export function possibleMask({ allowed, lift, listed, sampled }: PossibleIds): T
 
 interface ChunkAttrs {
   readonly chunks: number;
+  /** Soft cap c of the logits z: c·tanh(z/c). */
+  readonly cap: number | undefined;
 }
 
 const tokenScoresOp: OpDefinition<ChunkAttrs> = {
@@ -56,10 +58,10 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
     apply(tokenScoresGradientOp, [hidden!, table!, chosen!, y, dy, ...lists], attrs),
     ...[table, chosen, ...lists].map(() => null),
   ],
-  onnx(emit, [hidden, table, chosen, ...lists], y, { chunks }) {
+  onnx(emit, [hidden, table, chosen, ...lists], y, { chunks, cap }) {
     const part = parts(emit, y.inputs[0]!, chunks);
     const scores = Array.from({ length: chunks }, (_, i) => {
-      const { logprobs, p } = distribution(emit, part(hidden!, i), table!, partOf(lists, part, i));
+      const { logprobs, p } = distribution(emit, part(hidden!, i), table!, partOf(lists, part, i), cap);
       const logprob = emit.node('GatherElements', [logprobs, part(chosen!, i)], { axis: 1 });
       const sum = emit.node('ReduceSum', [emit.node('Mul', [p, finite(emit, logprobs)]), emit.i64([1])], {
         keepdims: 1,
@@ -68,9 +70,9 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
     });
     return emit.node('Concat', scores, { axis: 0 });
   },
-  reference([hidden, table, chosen, ...lists]) {
+  reference([hidden, table, chosen, ...lists], _shape, { cap }) {
     const out: number[] = [];
-    visitRows(hidden!, table!, lists, (logprobs, r) => {
+    visitRows(hidden!, table!, lists, cap, (logprobs, _slopes, r) => {
       let entropy = 0;
       for (const logprob of logprobs) entropy -= Math.exp(logprob) * logprob;
       out.push(logprobs[chosen!.data[r]!]!, entropy);
@@ -83,11 +85,13 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
  * d loss / d hidden. With a = d loss/d logprob, b = d loss/d entropy and H the entropy,
  *
  *   dh = a·W[chosen] − Σⱼ pⱼ·(a + b·(log pⱼ + H))·Wⱼ
+ *
+ * where under a soft cap each Wⱼ counts 1 − (zⱼ/c)², zⱼ being the capped logit.
  */
 const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
   name: 'tokenScoresGradient',
   infer: ([hidden]) => ({ shape: hidden!.shape, dtype: 'f32' }),
-  onnx(emit, [hidden, table, chosen, y, dy, ...lists], node, { chunks }) {
+  onnx(emit, [hidden, table, chosen, y, dy, ...lists], node, { chunks, cap }) {
     const part = parts(emit, node.inputs[0]!, chunks);
     const column = (x: string, at: number) =>
       emit.node('Slice', [x, emit.i64([at]), emit.i64([at + 1]), emit.i64([1])]);
@@ -98,23 +102,30 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
       const emitCopy = (x: string) => emit.node('Add', [x, emit.node('Mul', [a, emit.scalar(0)])]);
       const own = partOf(lists, part, i);
       const possibleAgain = own && { ...own, listed: emitCopy(own.listed) };
-      const { logprobs, p } = distribution(emit, emitCopy(part(hidden!, i)), table!, possibleAgain);
+      const { logprobs, p, logits } = distribution(emit, emitCopy(part(hidden!, i)), table!, possibleAgain, cap);
       const surprise = emit.node('Add', [finite(emit, logprobs), column(part(y!, i), 1)]);
-      const slope = emit.node('Mul', [p, emit.node('Add', [emit.node('Mul', [surprise, b]), a])]);
+      let slope = emit.node('Mul', [p, emit.node('Add', [emit.node('Mul', [surprise, b]), a])]);
+      let reach = a;
+      if (cap !== undefined) {
+        const capped = emit.node('Mul', [logits, emit.scalar(1 / cap)]);
+        const slopes = emit.node('Sub', [emit.scalar(1), emit.node('Mul', [capped, capped])]);
+        slope = emit.node('Mul', [slope, slopes]);
+        reach = emit.node('Mul', [a, emit.node('GatherElements', [slopes, part(chosen!, i)], { axis: 1 })]);
+      }
       const rows = emit.node('Squeeze', [part(chosen!, i), emit.i64([1])]);
-      const towards = emit.node('Mul', [emit.node('Gather', [table!, rows], { axis: 0 }), a]);
+      const towards = emit.node('Mul', [emit.node('Gather', [table!, rows], { axis: 0 }), reach]);
       return emit.node('Sub', [towards, emit.node('MatMul', [slope, table!])]);
     });
     return emit.node('Concat', gradients, { axis: 0 });
   },
-  reference([hidden, table, chosen, y, dy, ...lists], shape) {
+  reference([hidden, table, chosen, y, dy, ...lists], shape, { cap }) {
     const d = shape[1]!;
     const out = new Float64Array(shape[0]! * d);
-    visitRows(hidden!, table!, lists, (logprobs, r) => {
+    visitRows(hidden!, table!, lists, cap, (logprobs, slopes, r) => {
       const [a, b, entropy] = [dy!.data[2 * r]!, dy!.data[2 * r + 1]!, y!.data[2 * r + 1]!];
       for (const [j, logprob] of logprobs.entries()) {
         const slope = (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (logprob + entropy));
-        for (let k = 0; k < d; k++) out[r * d + k]! += slope * table!.data[j * d + k]!;
+        for (let k = 0; k < d; k++) out[r * d + k]! += slope * slopes[j]! * table!.data[j * d + k]!;
       }
     });
     return out;
@@ -128,6 +139,7 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
  * @param chosen i32 [R, 1] in [0, V)
  * @param chunks parts of nearly equal size that the rows are taken in; only one part's [R/chunks, V] lives at a time
  * @param ids     ids that could be drawn; all where absent
+ * @param cap     soft cap of the logits; none where absent
  * @returns [R, 2]: log-probability, entropy
  */
 export function tokenScores(
@@ -136,9 +148,10 @@ export function tokenScores(
   chosen: Tensor,
   chunks: number,
   ids?: PossibleIds | undefined,
+  cap?: number | undefined,
 ): Tensor {
   const lists = ids ? [ids.allowed, ids.lift, ids.listed, ids.sampled] : [];
-  return apply(tokenScoresOp, [hidden, table, chosen, ...lists], { chunks });
+  return apply(tokenScoresOp, [hidden, table, chosen, ...lists], { chunks, cap });
 }
 
 /** Names of a part's values. */
@@ -162,11 +175,23 @@ function parts(emit: Emitter, hidden: Tensor, chunks: number): (x: string, i: nu
   return (x, i) => emit.node('Slice', [x, at(i), at(i + 1), emit.i64([0])]);
 }
 
-function distribution(emit: Emitter, hidden: string, table: string, ids: PossibleNames | undefined) {
-  const logits = linear(emit, hidden, table);
+function distribution(
+  emit: Emitter,
+  hidden: string,
+  table: string,
+  ids: PossibleNames | undefined,
+  cap: number | undefined,
+) {
+  const logits = capLogits(emit, linear(emit, hidden, table), cap);
   const masked = ids ? emit.node('Add', [logits, maskOf(emit, ids)]) : logits;
   const logprobs = emit.node('LogSoftmax', [masked], { axis: -1 });
-  return { logprobs, p: emit.node('Exp', [logprobs]) };
+  return { logprobs, p: emit.node('Exp', [logprobs]), logits };
+}
+
+function capLogits(emit: Emitter, logits: string, cap: number | undefined): string {
+  if (cap === undefined) return logits;
+  const bent = emit.node('Tanh', [emit.node('Mul', [logits, emit.scalar(1 / cap)])]);
+  return emit.node('Mul', [bent, emit.scalar(cap)]);
 }
 
 /** Mask of a part, as `possibleMask` makes it. */
@@ -181,19 +206,26 @@ function finite(emit: Emitter, logprobs: string): string {
   return emit.node('Max', [logprobs, emit.scalar(-1000)]);
 }
 
-/** The log-probabilities [V] of each row, in float64. */
+/** The log-probabilities [V] of each row, and the slopes of its capped logits, in float64. */
 function visitRows(
   hidden: NdArray,
   table: NdArray,
   [allowed, lift, listed, sampled]: readonly NdArray[],
-  visit: (logprobs: Float64Array, row: number) => void,
+  cap: number | undefined,
+  visit: (logprobs: Float64Array, slopes: Float64Array, row: number) => void,
 ): void {
   const [rows, d] = hidden.shape as [number, number];
   const vocabulary = table.shape[0]!;
   for (let r = 0; r < rows; r++) {
     const logits = new Float64Array(vocabulary);
+    const slopes = new Float64Array(vocabulary).fill(1);
     for (let j = 0; j < vocabulary; j++) {
       for (let k = 0; k < d; k++) logits[j]! += hidden.data[r * d + k]! * table.data[j * d + k]!;
+      if (cap !== undefined) {
+        const bent = Math.tanh(logits[j]! / cap);
+        logits[j] = cap * bent;
+        slopes[j] = 1 - bent * bent;
+      }
       if (sampled) logits[j]! += listed!.data[r]! === 1 ? IMPOSSIBLE : sampled.data[j]!;
     }
     const most = allowed?.shape[1] ?? 0;
@@ -202,6 +234,7 @@ function visitRows(
     const norm = peak + Math.log(logits.reduce((sum, z) => sum + Math.exp(z - peak), 0));
     visit(
       logits.map((z) => z - norm),
+      slopes,
       r,
     );
   }

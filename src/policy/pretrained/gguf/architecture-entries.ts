@@ -16,6 +16,11 @@ import { type GgufEntries, type GgufEntry, valuesOf } from './header.ts';
 /** Architectures whose tensors llama.cpp has one by one under the names of architecture.ts. */
 const WRITTEN: ReadonlySet<string> = new Set(['llama', 'qwen2', 'qwen3', 'smollm3']);
 
+/** True for an architecture that is written. */
+export function isWritten(architecture: unknown): boolean {
+  return typeof architecture === 'string' && WRITTEN.has(architecture);
+}
+
 /** Weight of a model as llama.cpp has it. */
 export interface ExportedWeight {
   /** Name as Hugging Face has it. */
@@ -40,7 +45,7 @@ export function describeArchitecture({ folder, config }: Pick<PretrainedModel, '
   const modelType = readJson(folder, 'config.json').model_type;
   const family = familyOf(modelType);
   const architecture = family?.gguf;
-  if (!family || architecture === undefined || !WRITTEN.has(architecture)) {
+  if (!family || architecture === undefined || !isWritten(architecture)) {
     const written = FAMILIES.filter(({ gguf }) => gguf !== undefined && WRITTEN.has(gguf));
     throw new UserError(
       'BAD_ARGUMENT',

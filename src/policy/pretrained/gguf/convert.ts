@@ -6,13 +6,13 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { weightSpecs } from '../../../compute/model/parameters.ts';
 import { openFile } from '../../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../../core/errors.ts';
 import { encodeHeader } from '../../../storage/safetensors.ts';
 import { ChatTemplate, templateText, templateTokens } from '../../../text/templates/chat-template.ts';
 import type { Json } from '../../../text/templates/model-text.ts';
 import { BpeTokenizer } from '../../../text/templates/tokenizer.ts';
+import { fileSpecs } from '../fused.ts';
 import { cacheFolder, makeOnce } from '../model-cache.ts';
 import { readModelConfig } from '../model-config.ts';
 import { type NamedTensor, readArchitecture } from './architecture.ts';
@@ -98,7 +98,7 @@ function writeFolder(gguf: GgufFile, folder: string): void {
 /** Checks names and shapes before anything is written. */
 function checkTensors(file: string, config: Json, tensors: readonly NamedTensor[]): void {
   const found = new Map(tensors.map(({ name, tensor }) => [name, tensor]));
-  for (const { name, shape } of weightSpecs(readModelConfig(config, file))) {
+  for (const { name, shape } of fileSpecs(readModelConfig(config, file))) {
     const tensor = found.get(name);
     if (!tensor) throw new UserError('BAD_CHECKPOINT', `${file}: weight ${name} [${shape.join(', ')}] is missing`);
     if (tensor.shape.join() !== shape.join()) {
@@ -106,6 +106,10 @@ function checkTensors(file: string, config: Json, tensors: readonly NamedTensor[
         'BAD_CHECKPOINT',
         `${file}: tensor ${tensor.name} is [${tensor.shape.join(', ')}], expected [${shape.join(', ')}] by its metadata`,
       );
+    }
+    const { shift = 0 } = tensors.find((one) => one.tensor === tensor) ?? {};
+    if (shift !== 0 && tensor.type !== 'F32') {
+      throw new UserError('BAD_CHECKPOINT', `${file}: tensor ${tensor.name} is ${tensor.type}, expected F32: a norm`);
     }
     found.delete(name);
   }
@@ -141,7 +145,7 @@ function writeWeights({ file }: GgufFile, tensors: readonly NamedTensor[], path:
 
 /** Reads a tensor some rows at a time, as they are stored in safetensors. */
 function* readRows(fd: number, one: NamedTensor, file: string): Generator<Uint8Array> {
-  const { tensor, interleavedHeads } = one;
+  const { tensor, interleavedHeads, shift } = one;
   const { block, bytes } = BLOCK_TYPES[tensor.type];
   const columns = tensor.shape.length > 1 ? tensor.shape.at(-1)! : 1;
   const rows = tensor.shape.reduce((product, size) => product * size, 1) / Math.max(1, columns);
@@ -153,8 +157,15 @@ function* readRows(fd: number, one: NamedTensor, file: string): Generator<Uint8A
     const count = Math.min(step, rows - row);
     const data = readExactly(fd, tensor.offset + row * rowBytes, count * rowBytes, file);
     const stored = storedType(one) === tensor.type ? data : new Uint8Array(decodeBlocks(tensor.type, data).buffer);
-    yield perHead ? separateHalves(stored, count) : stored;
+    if (shift !== 0) yield shiftValues(stored, shift);
+    else yield perHead ? separateHalves(stored, count) : stored;
   }
+}
+
+/** Numbers and another added to each. @param data float32, at the start of its buffer */
+function shiftValues(data: Uint8Array, shift: number): Uint8Array {
+  const values = new Float32Array(data.buffer, data.byteOffset, data.length / 4).map((x) => x + shift);
+  return new Uint8Array(values.buffer);
 }
 
 /** Rows of one head from llama.cpp's order (half, 2) to Hugging Face's (2, half). */

@@ -4,13 +4,14 @@
  */
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { openFile } from '../../../core/bounded-file.ts';
+import { describeValue } from '../../../core/describe-value.ts';
 import { UserError } from '../../../core/errors.ts';
 import { writeWhole } from '../../../storage/atomic-file.ts';
 import type { PretrainedModel } from '../folder.ts';
 import type { TrainedRows } from '../merge.ts';
 import { rowsOf } from '../shards.ts';
 import { ROPE_FACTORS, readArchitecture } from './architecture.ts';
-import { describeArchitecture } from './architecture-entries.ts';
+import { describeArchitecture, isWritten } from './architecture-entries.ts';
 import { encodeBlocks, largestOf, type WrittenType } from './encode-blocks.ts';
 import { DEFAULT_ALIGNMENT, type GgufFile, readGguf } from './file.ts';
 import { align, encodeEntry, encodeHeader } from './header.ts';
@@ -112,6 +113,14 @@ function noteFallbacks(type: ExportType, plans: readonly Plan[]): readonly strin
 const OF_THE_SOURCE = /^(?:split|quantize)\.|^general\.(?:file_type|quantization_version)$/;
 
 function copyParts(gguf: GgufFile, { type, rows }: GgufExport): Parts {
+  const architecture = gguf.metadata.get('general.architecture');
+  // Others hold some weights in another form (fused, or less a constant), which copying does not undo.
+  if (!isWritten(architecture)) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${gguf.file}: architecture ${describeValue(architecture)} is not written as GGUF; use --to hf`,
+    );
+  }
   const known = new Map(readArchitecture(gguf).tensors.map((one) => [one.tensor.name, one]));
   const plans = [...gguf.tensors.values()].map(({ name, shape, offset }): Plan => {
     const one = known.get(name);

@@ -22,6 +22,9 @@ export interface TokenizerFiles {
 export const CONTROL = 3;
 export const USER_DEFINED = 4;
 
+/** Special tokens of Phi-3 behind which a space is kept: behind its others it is dropped. */
+const KEEPS_SPACE: ReadonlySet<string> = new Set(['<unk>', '<s>', '<|endoftext|>']);
+
 /** Way in which a tokenizer cuts text into words. */
 export interface WordRule {
   readonly normalizer: Json | null;
@@ -108,6 +111,8 @@ export function readTokenizer({ file, metadata }: Pick<GgufFile, 'file' | 'metad
     return typeof id === 'number' ? tokens[id] : undefined;
   };
   const addsBos = entry('add_bos_token') === true;
+  // A file does not say it; llama.cpp knows it by the model (`llama-vocab.cpp`).
+  const stripsAfter = kind === 'llama' && metadata.get('general.architecture') === 'phi3';
   // Control tokens are in the vocabulary too: Hugging Face's own library gives those that are not new ids, behind it.
   const vocab: Record<string, number> = Object.create(null);
   const added: Json[] = [];
@@ -120,7 +125,7 @@ export function readTokenizer({ file, metadata }: Pick<GgufFile, 'file' | 'metad
       content,
       single_word: false,
       lstrip: false,
-      rstrip: false,
+      rstrip: stripsAfter && !KEEPS_SPACE.has(content),
       normalized: false,
       special: type === CONTROL,
     });

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { writeTinyChatModel } from '../../../../experiments/tiny-chat-model.ts';
 import { loraSpecs } from '../../../../src/compute/model/lora.ts';
 import { weightSpecs } from '../../../../src/compute/model/parameters.ts';
 import { toBfloat16, toFloat16, widen } from '../../../../src/compute/tensor/fixed.ts';
@@ -22,7 +23,7 @@ import { type Json, openText } from '../../../../src/text/templates/model-text.t
 import { BpeTokenizer } from '../../../../src/text/templates/tokenizer.ts';
 import { readLines } from '../../../support/json-lines.ts';
 import { writeRecordedModel, writeVariedModel } from '../../../support/varied-model.ts';
-import { encodeGguf, ggufOf } from '../../../support/write-gguf.ts';
+import { encodeGguf, ggufOf, writeGguf } from '../../../support/write-gguf.ts';
 
 let dir: string;
 let folder: string;
@@ -61,7 +62,7 @@ const MODELS: Readonly<Record<string, Json>> = {
   'qwen2 of rows that are no whole blocks': { model_type: 'qwen2', intermediate_size: 100 },
   qwen3: { model_type: 'qwen3', head_dim: 32 },
   smollm3: { model_type: 'smollm3', num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 0] },
-  mistral: { model_type: 'mistral', sliding_window: 64 },
+  mistral: { model_type: 'mistral', sliding_window: null },
 };
 
 function make(config: Json): void {
@@ -438,3 +439,22 @@ function floats({ type, offset, bytes }: Placed, path: string): Float32Array {
 function decoded(tensor: Placed): Float32Array {
   return floats(tensor, file);
 }
+
+it('a base of an architecture that is not written is refused, a GGUF file too', () => {
+  const config = {
+    ...{ model_type: 'gemma2', hidden_act: undefined, hidden_activation: 'gelu_pytorch_tanh', head_dim: 32 },
+    ...{ query_pre_attn_scalar: 32, sliding_window: 100 },
+  };
+  writeTinyChatModel(folder, { config });
+  const source = join(dir, 'source.gguf');
+  writeGguf(source, ggufOf(folder, 'gemma2'));
+  const refused = /"gemma2".* is not written as GGUF/;
+  expect(() => write(folder, 'f32')).toThrow(refused);
+  expect(() => write(source, 'f32')).toThrow(refused);
+  expect(existsSync(file)).toBe(false);
+});
+
+it('a window that llama.cpp does not read in this architecture is refused by name', () => {
+  make({ model_type: 'mistral', sliding_window: 64 });
+  expect(() => write(folder, 'f32')).toThrow(/slidingLayers, .*, cannot be said in a GGUF file of this family/);
+});

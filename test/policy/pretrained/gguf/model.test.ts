@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeTinyChatModel } from '../../../../experiments/tiny-chat-model.ts';
+import type { ModelConfig } from '../../../../src/compute/model/config.ts';
 import { openModel } from '../../../../src/policy/pretrained/folder.ts';
 import { readGguf } from '../../../../src/policy/pretrained/gguf/file.ts';
 import { locateModel } from '../../../../src/policy/pretrained/locate.ts';
@@ -31,13 +32,23 @@ const text = [
   'craft 1 oak planks using 1 oak logs',
 ];
 
+const GEMMA = {
+  ...{ hidden_act: undefined, hidden_activation: 'gelu_pytorch_tanh', head_dim: 32, query_pre_attn_scalar: 32 },
+};
+
 /** Fields of `config.json` by llama.cpp's name of the family. */
 const FAMILIES = {
   llama: { model_type: 'llama' },
   qwen2: { model_type: 'qwen2' },
   qwen3: { model_type: 'qwen3', head_dim: 32 },
   smollm3: { model_type: 'smollm3', num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 0] },
-} as const;
+  phi3: {
+    ...{ model_type: 'phi3', sliding_window: 100, partial_rotary_factor: 0.75, original_max_position_embeddings: 1024 },
+    rope_scaling: { type: 'longrope', short_factor: Array(6).fill(1.1), long_factor: Array(6).fill(4) },
+  },
+  gemma2: { ...GEMMA, model_type: 'gemma2', sliding_window: 100 },
+  gemma3: { ...GEMMA, model_type: 'gemma3_text', sliding_window: 100, num_hidden_layers: 7, rope_theta: 1e6 },
+};
 
 function tiny(architecture: keyof typeof FAMILIES = 'llama'): GgufParts {
   const config = FAMILIES[architecture];
@@ -51,7 +62,8 @@ describe('a GGUF file', () => {
     (architecture) => {
       writeGguf(file, tiny(architecture));
       const [ours, theirs] = [openModel(file), openModel(folder)];
-      expect(ours.config).toEqual(theirs.config);
+      const near = (config: ModelConfig) => ({ ...config, ropeScale: Math.fround(config.ropeScale ?? 1) });
+      expect(near(ours.config)).toEqual(near(theirs.config));
       expect(ours.shards.weights.size).toBe(theirs.shards.weights.size);
       expect(theirs.shards.weights.size).toBeGreaterThan(19);
       for (const [name, stored] of theirs.shards.weights) {
@@ -80,6 +92,48 @@ describe('a GGUF file', () => {
       tensors: { ...tensors, 'rope_freqs.weight': { ...listed, shape: [4], bytes: listed.bytes.subarray(0, 16) } },
     });
     expect(() => openModel(file)).toThrow('rope_scaling.short_factor is [1,1,1.5,8], expected 8 positive numbers');
+  });
+
+  it('of Mistral, which is of Llama’s architecture, may name a window', () => {
+    const { metadata, tensors } = tiny();
+    writeGguf(file, { metadata: { ...metadata, 'llama.attention.sliding_window': 100 }, tensors });
+    expect(openModel(file).config).toMatchObject({ slidingWindow: 100, slidingLayers: [0, 1] });
+  });
+
+  it('of Gemma may list its sliding layers, and stretch its positions', () => {
+    const { metadata, tensors } = tiny('gemma3');
+    const more = {
+      'gemma3.attention.sliding_window_pattern': 3,
+      'gemma3.rope.freq_base_swa': { f32: 5000 },
+      'gemma3.rope.scaling.factor': { f32: 8 },
+    };
+    writeGguf(file, { metadata: { ...metadata, ...more }, tensors });
+    const { slidingLayers, localRopeTheta, ropeFactors } = openModel(file).config;
+    expect(slidingLayers).toEqual([0, 1, 3, 4, 6]);
+    expect(localRopeTheta).toBe(5000);
+    expect(ropeFactors).toEqual(Array(16).fill(8));
+  });
+
+  it.each([
+    ['llama', 'rope.scaling.attn_factor', { f32: 1.5 }, 'expected 1 without a tensor rope_factors_short.weight'],
+    ['llama', 'rope.freq_base_swa', { f32: 1e4 }, 'all layers turn alike'],
+    ['llama', 'final_logit_softcapping', { f32: 30 }, 'final_logit_softcapping is 30'],
+    ['llama', 'attention.sliding_window_pattern', 2, 'layer_types'],
+    ['phi3', 'rope.scaling.type', 'yarn', 'expected "none" or "longrope"'],
+    ['phi3', 'rope.scaling.factor', { f32: 4 }, 'rope.scaling.type is "linear"'],
+    ['gemma2', 'attention.sliding_window_pattern', 'all', 'is no number and no list of 2'],
+  ] as const)('of %s with %s %j is refused by that name', (architecture, key, value, message) => {
+    const { metadata, tensors } = tiny(architecture);
+    writeGguf(file, { metadata: { ...metadata, [`${architecture}.${key}`]: value }, tensors });
+    expect(() => openModel(file)).toThrow(message);
+  });
+
+  it('of Gemma has its norms in float32', () => {
+    const { metadata, tensors } = tiny('gemma2');
+    const norm = tensors['output_norm.weight']!;
+    const half = { ...norm, type: 'F16', bytes: norm.bytes.subarray(0, norm.bytes.length / 2) } as const;
+    writeGguf(file, { metadata, tensors: { ...tensors, 'output_norm.weight': half } });
+    expect(() => openModel(file)).toThrow('tensor output_norm.weight is F16, expected F32: a norm');
   });
 
   it('keeps halves as they are, with their rows in order', () => {
