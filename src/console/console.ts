@@ -7,7 +7,7 @@ import type { Observable } from 'rxjs';
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
-import { warnings } from './diagnose.ts';
+import { warnOfAnswers } from './diagnose.ts';
 import { frame } from './frame.ts';
 import { Painter } from './painter.ts';
 import { plainLine } from './plain.ts';
@@ -58,8 +58,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
   let closed = false;
   let shown: MetricsRow | undefined;
   let kept: string[] = [];
-  /** Warnings that were printed, without their numbers: each is printed once. */
-  const warned = new Set<string>();
+  let warned = false;
 
   const tick = () => {
     if (closed) return;
@@ -78,10 +77,11 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     shown = row;
     out.line(plainLine(row));
   };
-  const warn = (text: string) => {
-    const key = text.replace(/[\d.]+/g, '');
-    if (warned.has(key)) return;
-    warned.add(key);
+  /** Prints once what no line of figures shows; other warnings come and go, and a screen has them. */
+  const warn = () => {
+    const text = warnOfAnswers(state.rows);
+    if (text === undefined) return;
+    warned = true;
     notices.line(text);
   };
   const subscription = metrics$.subscribe((row) => {
@@ -89,7 +89,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     state = reduce(state, { type: 'row', row });
     if (json) out.json(row);
     else if (!live && first) writeLine();
-    if (!live) for (const text of warnings(state.rows)) warn(text);
+    if (!live && !warned) warn();
   });
   let cancel = clock.setTimer(live ? 0 : LINE_MS, tick);
 

@@ -8,6 +8,16 @@ import type { ConsoleConfig } from './state.ts';
 const WINDOW = 10;
 
 /**
+ * Warning about answers that name no action, from the first groups on: a model that misses the form earns nothing, and its groups
+ * teach nothing.
+ */
+export function warnOfAnswers(rows: readonly MetricsRow[]): string | undefined {
+  const share = mean(values(rows.slice(-WINDOW), 'formatErrors'));
+  if (!(share > 0.5)) return undefined;
+  return `${percent(share)} of answers name no action: let only listed ones be answered (policy.masked=true; behind a server policy.openai.guided), set policy.chat.format=action, or imitate demonstrations first (longplay sft)`;
+}
+
+/**
  * Warnings about a run.
  * @param rows metrics rows, oldest first
  */
@@ -15,12 +25,8 @@ export function warnings(rows: readonly MetricsRow[]): string[] {
   const recent = rows.slice(-WINDOW);
   const found: string[] = [];
   const averageRecent = (name: PlainName) => mean(values(recent, name));
-  // From the first groups on: a model that misses the form earns nothing, and its groups teach nothing.
-  if (averageRecent('formatErrors') > 0.5) {
-    found.push(
-      `${percent(averageRecent('formatErrors'))} of answers name no action: set policy.masked=true, which samples listed actions only, or policy.chat.format=action, or imitate demonstrations first (longplay sft)`,
-    );
-  }
+  const misread = warnOfAnswers(rows);
+  if (misread !== undefined) found.push(misread);
   if (recent.length < 3) return found;
   const success = averageRecent('success');
   if (averageRecent('topAction') > 0.8) {

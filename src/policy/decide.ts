@@ -84,7 +84,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
     const allowed = nextInTrie(spellings, run.tokens, codec.end);
     if (allowed.length > 1) break;
     next = { id: allowed[0]!, logprob: 0 };
-    // One draw a token, forced or not: draws do not depend on what else is listed.
+    // One number a token, forced or not: a later draw does not depend on how many tokens before it were forced.
     if (request.temperature !== 0) run.rng.float();
   }
   transcript.write(run.tokens.slice(begun)); // read in the next call, or on the next turn before the observation

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
-import { listTrainTasks } from '../learning/evaluation/tasks.ts';
+import { listEvaluatedTasks, listTrainTasks } from '../learning/evaluation/tasks.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { findWorld } from './find-world.ts';
 import { readDemonstrations } from './offline/demonstrations.ts';
@@ -49,10 +49,11 @@ export async function startWarm({ config, dir, onNotice, interrupt }: WarmStart)
       `warmStart.episodes: ${env.id} has no solver that could be imitated; set it to 0, or imitate recorded episodes first (longplay sft) and set policy.init`,
     );
   }
+  listEvaluatedTasks(env, config.evaluation); // a set that is not there is reported before the imitation, not after it
   const played = join(dir, FOLDER, 'demonstrations');
   const { rounds } = config.horizon;
   await rollout({
-    config: { env: config.env, policy: { kind: 'oracle' }, seed: config.seed },
+    config: { env: config.env, policy: { kind: 'oracle' }, rollout: config.rollout, seed: config.seed },
     episodes: warmStart.episodes,
     horizon: typeof rounds === 'number' ? rounds : largestOf(rounds),
     tasks: listTrainTasks(env, config.tasks),
@@ -67,7 +68,7 @@ export async function startWarm({ config, dir, onNotice, interrupt }: WarmStart)
     );
   }
   // In the order of their tasks: the order in which they finished is the machine's.
-  const demonstrations = solved.sort((a, b) => a.task.localeCompare(b.task));
+  const demonstrations = solved.toSorted((a, b) => (a.task < b.task ? -1 : 1));
   onNotice(`warm start: imitating ${solved.length} episodes of the solver (of ${warmStart.episodes} played)`);
   const imitated = warmStartFolder(dir);
   const { epochs, batch, learningRate } = warmStart;

@@ -110,12 +110,13 @@ class LayeredProgram implements Program {
     const compileOr = (graph: Graph | undefined) => (graph ? engine.compile(graph) : undefined);
     const kinds = new Map<string, LayerPrograms>();
     const layers: LayerPrograms[] = [];
+    const first = build(withLayerFirst(config, 0));
     for (let layer = 0; layer < config.layers; layer++) {
       const kind = withLayerFirst(config, layer);
       const key = JSON.stringify(LAYER_LISTS.map((list) => kind[list]));
       let programs = kinds.get(key);
       if (!programs) {
-        const graphs = build(kind);
+        const graphs = layer === 0 ? first : build(kind);
         programs = {
           forward: await engine.compile(graphs.forward),
           trunk: await compileOr(graphs.trunk),
@@ -125,11 +126,10 @@ class LayeredProgram implements Program {
       }
       layers.push(programs);
     }
-    const graphs = build(withLayerFirst(config, 0));
     const parts = {
-      embed: await engine.compile(graphs.embed),
-      head: await engine.compile(graphs.head),
-      embedBackward: await compileOr('embedBackward' in graphs ? graphs.embedBackward : undefined),
+      embed: await engine.compile(first.embed),
+      head: await engine.compile(first.head),
+      embedBackward: await compileOr((first as Partial<LayerGraphs>).embedBackward),
       layers,
     };
     const base = new BaseTensors(config);
