@@ -120,7 +120,7 @@ class LayeredProgram implements Program {
         programs = {
           forward: await engine.compile(graphs.forward),
           trunk: await compileOr(graphs.trunk),
-          backward: await compileOr('backward' in graphs ? graphs.backward : undefined),
+          backward: await compileOr((graphs as Partial<LayerGraphs>).backward),
         };
         kinds.set(key, programs);
       }
