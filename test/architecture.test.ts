@@ -12,7 +12,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['core'],
   ['algo', 'http', 'runtime', 'text'],
   ['config', 'compute', 'storage'],
-  ['chaos', 'learning', 'retrieval', 'world'],
+  ['chaos', 'gateway', 'learning', 'retrieval', 'world'],
   ['policy'],
   ['cluster'],
   ['metrics'],
