@@ -100,6 +100,9 @@ const UNSOLVED = 2;
 const SOLVED = 3;
 const FAILED = 4;
 const PARTIAL = 5;
+const UNDELIVERED = 6;
+const UNSOLVED_UNDELIVERED = 7;
+const SOLVED_UNDELIVERED = 8;
 const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 
@@ -246,7 +249,7 @@ function isBatch(batch: unknown): batch is EventBatch {
 }
 
 function isKind(kind: unknown): boolean {
-  return typeof kind === 'number' && Number.isInteger(kind) && kind >= FIRST && kind <= PARTIAL;
+  return typeof kind === 'number' && Number.isInteger(kind) && kind >= FIRST && kind <= SOLVED_UNDELIVERED;
 }
 
 function isDense(list: readonly unknown[], type: 'string' | 'object'): boolean {
@@ -319,7 +322,9 @@ function packFewObservations(events: readonly EnvEvent[]): FewObservations | und
 
 function kindOf(step: First | EnvStep): number {
   if (step.kind === 'first') return FIRST;
-  if (step.kind === 'mid') return step.partial ? PARTIAL : MID;
+  const { undelivered } = step;
+  if (step.kind === 'mid') return undelivered ? UNDELIVERED : step.partial ? PARTIAL : MID;
+  if (undelivered) return step.success ? SOLVED_UNDELIVERED : UNSOLVED_UNDELIVERED;
   return step.success ? SOLVED : UNSOLVED;
 }
 
@@ -327,5 +332,9 @@ function stepOf(kind: number, observation: string, reward: number): First | EnvS
   if (kind === FIRST) return { kind: 'first', observation };
   if (kind === MID) return { kind: 'mid', observation, reward };
   if (kind === PARTIAL) return { kind: 'mid', observation, reward, partial: true };
+  if (kind === UNDELIVERED) return { kind: 'mid', observation, reward, partial: true, undelivered: true };
+  if (kind === SOLVED_UNDELIVERED || kind === UNSOLVED_UNDELIVERED) {
+    return { kind: 'terminated', observation, reward, success: kind === SOLVED_UNDELIVERED, undelivered: true };
+  }
   return { kind: 'terminated', observation, reward, success: kind === SOLVED };
 }

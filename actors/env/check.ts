@@ -60,7 +60,7 @@ export function isBounds(value: unknown): value is StepBounds {
 export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
   if (typeof step !== 'object' || step === null)
     throw createContractError(step, `expected a time step, got ${typeof step}`);
-  const { kind, observation: text, reward, success, partial } = step as Readonly<Record<string, unknown>>;
+  const { kind, observation: text, reward, success, partial, undelivered } = step as Readonly<Record<string, unknown>>;
   if (typeof text !== 'string') throw createContractError(step, `observation must be a string, got ${typeof text}`);
   const observation = text.toWellFormed(); // half a surrogate pair is a text in no encoding
   if (observation.length > bounds.maxObservationChars) {
@@ -82,16 +82,25 @@ export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): F
   if (partial !== undefined && partial !== true) {
     throw new BrokenContract('protocol', `partial must be true or absent, got ${typeof partial}`);
   }
+  if (undelivered !== undefined && undelivered !== true) {
+    throw new BrokenContract('protocol', `undelivered must be true or absent, got ${typeof undelivered}`);
+  }
   if (kind === 'mid') {
-    if (!partial) return { kind, observation, reward };
+    if (!partial) {
+      if (undelivered)
+        throw new BrokenContract('protocol', 'an undelivered action has moved nothing: it is partial too');
+      return { kind, observation, reward };
+    }
     if (reward !== 0) throw new BrokenContract('protocol', `a partial step must pay 0, got ${reward}`);
-    return { kind, observation, reward, partial };
+    return undelivered ? { kind, observation, reward, partial, undelivered } : { kind, observation, reward, partial };
   }
   if (partial) throw new BrokenContract('protocol', 'a partial step must not end the episode');
   if (typeof success !== 'boolean') {
     throw new BrokenContract('protocol', 'terminated without a boolean `success`');
   }
-  return { kind: 'terminated', observation, reward, success };
+  return undelivered
+    ? { kind: 'terminated', observation, reward, success, undelivered }
+    : { kind: 'terminated', observation, reward, success };
 }
 
 /**
@@ -101,6 +110,7 @@ export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): F
  */
 export function countPartial(inRow: number, step: First | EnvStep): number {
   if (step.kind !== 'mid' || !step.partial) return 0;
+  if (step.undelivered) return inRow; // no stage: a client left
   if (inRow < MAX_PARTIAL_STEPS) return inRow + 1;
   const message = `more than ${MAX_PARTIAL_STEPS} stages of an action in a row: the world does not move`;
   throw new BrokenContract('protocol', message);

@@ -113,7 +113,7 @@ export class HostCore {
   }
 
   #open(command: Open): void {
-    const { episode: number, task } = command;
+    const { episode: number, task, horizon } = command;
     const env = this.#options.envs.get(task.env);
     if (!env || this.#episodes.has(number)) {
       const message = env ? 'the episode is open already' : `this host has no env '${task.env}'`;
@@ -144,7 +144,7 @@ export class HostCore {
     const began = this.#options.now();
     this.#guard(episode, () => {
       const { opened, slow } = this.#enter(episode, () => {
-        const opened = env.open(task);
+        const opened = horizon === undefined ? env.open(task) : env.open(task, { horizon });
         const slow = isPromise(opened);
         return { opened: slow ? Promise.resolve(opened) : opened, slow };
       });

@@ -24,6 +24,8 @@ export interface Open {
   /** Attempt, 1 unless the episode was re-issued after a failure. */
   readonly attempt: number;
   readonly task: Task;
+  /** Turns it may take; absent where nobody counts them. */
+  readonly horizon?: number;
   /** Actions already taken: the host repeats them and answers with the last observation. */
   readonly replay?: readonly string[];
   /** True to list actions in its answers; by default as in the pool's options. */

@@ -175,6 +175,7 @@ export function observe(
   run.observation = step.observation;
   run.actions = actions;
   if (step.kind === 'mid' && step.partial) turnRecord.partial = true;
+  if (step.undelivered) turnRecord.untrained = true;
   const seen = withHorizon(step, turnsUsed(run.turns), run.group.horizon);
   if (seen.kind === 'mid') return { request: ask(run, newActions, now) };
   if (seen.kind === 'truncated') return { trajectory: truncate(run, view) };

@@ -137,7 +137,7 @@ class Rollouts {
         const { episode, attempt, turns } = one;
         this.#episodes.set(episode, reopenEpisode(group, one, now));
         const replay = turns.map(({ action }) => action);
-        this.#out.command({ type: 'open', episode, attempt, task: group.task, replay });
+        this.#out.command({ type: 'open', episode, attempt, task: group.task, horizon: group.horizon, replay });
       }
     }
     return this.#flush();
@@ -268,7 +268,8 @@ class Rollouts {
   #startEpisode(group: GroupRun, member: number, attempt: number): void {
     const run = openEpisode(group, member, this.#nextEpisode++, attempt, this.#ctx.clock.now());
     this.#episodes.set(run.episode, run);
-    this.#out.command({ type: 'open', episode: run.episode, attempt, task: group.task });
+    const { task, horizon } = group;
+    this.#out.command({ type: 'open', episode: run.episode, attempt, task, horizon });
   }
 
   #finish(run: EpisodeRun, trajectory: Trajectory): void {

@@ -31,6 +31,11 @@ export interface Mid {
    * is a decision like any other. At most `MAX_PARTIAL_STEPS` in a row.
    */
   readonly partial?: true;
+  /**
+   * Marks that the action reached nobody: the program that had asked for it was gone. Nothing has moved, so it goes with
+   * `partial`; the action is not trained on.
+   */
+  readonly undelivered?: true;
 }
 
 /** Step with which the env ended the episode: nothing follows, nothing is bootstrapped. */
@@ -40,6 +45,8 @@ export interface Terminated {
   readonly reward: number;
   /** True when the task was solved, whatever the reward. */
   readonly success: boolean;
+  /** Marks that the last action reached nobody (see `Mid.undelivered`), and is not trained on. */
+  readonly undelivered?: true;
 }
 
 /** Step at which the horizon cut a live episode: a future existed and was not played. Never returned by an env. */
@@ -86,6 +93,15 @@ export interface Session {
   close(): MaybePromise<void>;
 }
 
+/** Limits of an episode that is opened. */
+export interface EpisodeLimits {
+  /**
+   * Turns the episode may take, ≥ 1. Only a session that must prepare its end looks at it (a program that is to be stopped
+   * politely); the horizon itself is applied outside.
+   */
+  readonly horizon: number;
+}
+
 /** Environment: a family of tasks with one set of rules. */
 export interface Env {
   /** `^[a-z][a-z0-9-]*$` */
@@ -103,8 +119,12 @@ export interface Env {
    * (a live site), so such an episode fails and its task is issued anew.
    */
   readonly replay?: 'exact' | 'never';
-  /** @throws {RangeError} for a task index outside the table */
-  open(task: Task): MaybePromise<Session>;
+  /**
+   * Opens a session.
+   * @param limits absent where nobody counts turns: a server's client, a conformance check
+   * @throws {RangeError} for a task index outside the table
+   */
+  open(task: Task, limits?: EpisodeLimits): MaybePromise<Session>;
 }
 
 /**

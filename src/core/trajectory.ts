@@ -83,7 +83,8 @@ export interface Turn {
   /** Decision of the policy; absent for scripted and random ones. */
   readonly decision?: Decision;
   /**
-   * True when the decision is only context of later ones and is not trained on: a demonstration's reply without loss.
+   * True when the decision is not trained on: a demonstration's reply without loss, or an action that reached nobody
+   * (`Mid.undelivered`).
    */
   readonly untrained?: true;
   /** Response of the language model, where one decided. */

@@ -29,6 +29,8 @@ describe('a step', () => {
   it.each([
     [{ kind: 'mid', observation: 'x', reward: 0.5 }],
     [{ kind: 'mid', observation: 'x', reward: 0, partial: true }],
+    [{ kind: 'mid', observation: 'x', reward: 0, partial: true, undelivered: true }],
+    [{ kind: 'terminated', observation: 'x', reward: 1, success: false, undelivered: true }],
     [{ kind: 'terminated', observation: '', reward: -1, success: false }],
     [{ kind: 'terminated', observation: '', reward: 1, success: true }],
   ])('%j is copied', (step) => {
@@ -67,6 +69,18 @@ describe('a step', () => {
       false,
       'protocol',
       'partial must be true or absent, got number',
+    ],
+    [
+      { kind: 'mid', observation: 'x', reward: 0, partial: true, undelivered: 1 },
+      false,
+      'protocol',
+      'undelivered must be true or absent, got number',
+    ],
+    [
+      { kind: 'mid', observation: 'x', reward: 0, undelivered: true },
+      false,
+      'protocol',
+      'an undelivered action has moved nothing: it is partial too',
     ],
     [
       { kind: 'mid', observation: 'x', reward: 0.5, partial: true },
@@ -112,7 +126,7 @@ describe('a step', () => {
       },
     });
     expect(copyStep(BOUNDS, counted, opening)).toEqual(step);
-    expect([...reads.keys()].sort()).toEqual(['kind', 'observation', 'partial', 'reward', 'success']);
+    expect([...reads.keys()].sort()).toEqual(['kind', 'observation', 'partial', 'reward', 'success', 'undelivered']);
     expect(Math.max(...reads.values())).toBe(1);
   });
 
