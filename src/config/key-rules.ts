@@ -9,6 +9,9 @@ import type { RunConfig } from './run-config.ts';
 
 /** Checks the rules, in a fixed order. @throws {UserError} BAD_CONFIG naming the key of the first rule that is broken */
 export function checkKeyRules(config: RunConfig, source: string): void {
+  if (config.agent !== undefined) {
+    throw new UserError('BAD_CONFIG', `${source}: agent: expected either 'agent' or 'env', got both`);
+  }
   refuseExcess(config, source);
   const { stop, learner, rollout } = config;
   if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {

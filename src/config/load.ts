@@ -46,7 +46,7 @@ const MAX_MISTAKES = 20;
  */
 export function checkRunConfig(given: unknown, source: string): RunConfig {
   const { raw, mistakes } = dropRemovedKeys(given);
-  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(raw));
+  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(agentAsEnv(raw)));
   const result = runConfigSchema.safeParse(meant);
   if (mistakes.length > 0 || !result.success) {
     const lines = [...mistakes];
@@ -63,6 +63,21 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   refuseCredentials(config, source);
   checkKeyRules(config, source);
   return config;
+}
+
+/** Milliseconds that an agent may take between two calls, and to its first: it runs tools of its own. */
+const AGENT_DEADLINES = { stepDeadlineMs: 60_000, openDeadlineMs: 60_000 };
+
+/** Writes `agent` as the world that it makes, with the deadlines that programs need. */
+function agentAsEnv(raw: unknown): unknown {
+  if (!isRecord(raw) || raw.agent === undefined || raw.env !== undefined) return raw;
+  const agent = runConfigSchema.shape.agent.safeParse(raw.agent);
+  if (!agent.success) return { ...raw, env: { id: 'agent' } }; // the schema names the mistake
+  const { agent: given, rollout, ...rest } = raw;
+  const options = typeof given === 'string' ? { module: given } : given;
+  const deadlines =
+    rollout === undefined || isRecord(rollout) ? { rollout: { ...AGENT_DEADLINES, ...rollout } } : { rollout };
+  return { ...rest, env: { id: 'agent', options }, ...deadlines };
 }
 
 /** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */

@@ -125,9 +125,29 @@ function section<S extends z.ZodRawShape>(shape: S) {
   return object.prefault({} as never);
 }
 
+const agent = z.union([
+  z.string().min(1),
+  z.strictObject({
+    /** Path of a module whose default export is `async ({ task, model, signal }) => ({ reward })`. */
+    module: z.string().min(1).exactOptional(),
+    /** Command line in place of a module, one word an entry; it gets its task as JSON on its input. */
+    command: z.array(z.string().min(1)).min(1).exactOptional(),
+    /** Number of tasks, the path of a JSONL file with one a line, or the list; by default the module's export `tasks`. */
+    tasks: z.union([count, z.string().min(1), z.array(z.unknown()).min(1)]).exactOptional(),
+    /** Least and largest reward; another one fails the episode. Default -1e6 to 1e6. */
+    rewardRange: z.tuple([z.number(), z.number()]).exactOptional(),
+    /** `exact`: a lost episode is restored by giving the program its recorded replies again; `never`: it is issued anew. Default never. */
+    replay: z.enum(['never', 'exact']).exactOptional(),
+    /** Reward that the program gives after the horizon has cut it: it counts, or is 0. Default keep. */
+    rewardAtHorizon: z.enum(['keep', 'drop']).exactOptional(),
+  }),
+]);
+
 export const runConfigSchema = z.strictObject({
   /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
+  /** Program of yours that calls a model, in place of `env`: the path of a module (relative to the configuration's file), or its options. */
+  agent: agent.exactOptional(),
   env: z.strictObject({
     /** Id of a world, path of a module (relative to the configuration's file), or an OpenEnv server: openenv+http://host:8000. */
     id: z.string().min(1),

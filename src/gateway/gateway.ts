@@ -15,6 +15,8 @@ export interface GatewayEpisode {
   next(signal?: AbortSignal): Promise<WaitingCall>;
   /** Numbers of the calls whose reply was made but did not reach its client, since this was last asked. */
   takeUndelivered(): readonly number[];
+  /** Reward that the program posted to `<root>/reward`, as it was sent; undefined where it posted none. */
+  postedReward(): unknown;
   /** Answers waiting calls and every later one with a short closing text, which is neither sampled nor counted. */
   finish(): void;
   /** Ends the episode: waiting calls are refused, its key is worth nothing from now on. */
@@ -32,8 +34,11 @@ export interface WaitingCall {
   readonly fresh: readonly ConversationMessage[];
   /** Signal that aborts when the client has gone. */
   readonly gone: AbortSignal;
-  /** Sends the reply; the ids of its calls are minted here. */
-  answer(reply: ModelReply): void;
+  /**
+   * Sends the reply; the ids of its calls are minted here. Resolves when it has reached its client, or when that has gone:
+   * `takeUndelivered` knows which.
+   */
+  answer(reply: ModelReply): Promise<void>;
   /** Refuses the call: nothing has been sampled. */
   refuse(status: number, message: string): void;
 }

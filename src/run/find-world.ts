@@ -5,7 +5,7 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/module-url.ts';
-import { AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { AGENT, AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';
 
@@ -25,11 +25,12 @@ export function worldIds(): readonly string[] {
 
 /**
  * Finds a world's module.
- * @param id of the registry, `agentgym`, `openenv+<URL>`, or a module's path (relative to the working folder)
+ * @param id of the registry, `agentgym`, `agent`, `openenv+<URL>`, or a module's path (relative to the working folder)
  * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` has no `world`
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
+  if (id === AGENT) return agentUrl(options);
   if (isOpenEnvUrl(id)) return openEnvUrl(id, options);
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
@@ -63,6 +64,13 @@ function agentGymUrl({ world }: EnvOptions): URL {
   }
   const url = new URL('../world/remote/agentgym-client.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
+  return url;
+}
+
+/** URL of the world of an agent, with its options in the query. */
+function agentUrl(options: EnvOptions): URL {
+  const url = new URL('../gateway/agent-world.js', import.meta.url);
+  url.searchParams.set('agent', JSON.stringify(options));
   return url;
 }
 

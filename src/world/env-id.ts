@@ -10,6 +10,8 @@ import { UserError } from '../core/errors.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
+/** Id of the world that a configured agent makes; `options.module` or `options.command` is the program. */
+export const AGENT = 'agent';
 /** Beginning of the URL of an OpenEnv server. */
 export const OPENENV = /^openenv\+(?=https?:\/\/)/;
 /** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */
@@ -56,8 +58,30 @@ export interface ConfiguredEnv {
 export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   const { world } = env.options;
   const located = { ...env, id: resolveEnvId(env.id, folder) };
+  if (env.id === AGENT) return { ...located, options: locateAgent(env.options, folder) };
   if (env.id !== AGENTGYM || typeof world !== 'string') return located;
   return { ...located, options: { ...env.options, world: resolveEnvId(world, folder) } };
+}
+
+/** Options of an agent with the paths of its module and of its tasks made absolute. */
+function locateAgent(options: EnvOptions, folder: string): EnvOptions {
+  const { module, tasks } = options;
+  return {
+    ...options,
+    ...(typeof module === 'string' ? { module: absolutePath(module, folder) } : {}),
+    ...(typeof tasks === 'string' ? { tasks: absolutePath(tasks, folder) } : {}),
+  };
+}
+
+/** Path of the user's module that a world is made of; undefined where there is none. */
+function modulePath({ id, options }: ConfiguredEnv): string | undefined {
+  if (id === AGENT) return typeof options.module === 'string' ? options.module : undefined;
+  return isModulePath(id) ? id : undefined;
+}
+
+/** World with another path of its module. */
+function withModule<E extends ConfiguredEnv>(env: E, path: string): E {
+  return env.id === AGENT ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
 }
 
 /**
@@ -65,24 +89,30 @@ export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
  * @param dir the run's folder
  */
 export function pinEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
-  if (!isModulePath(env.id)) return env;
-  const url = moduleUrl(env.id);
+  const path = modulePath(env);
+  if (path === undefined) return env;
+  const url = moduleUrl(path);
   return { ...env, sha256: hashOf(url), fromRun: relative(resolve(dir), fileURLToPath(url)) };
 }
 
 /** World of a run as it is found today: a user's module that was moved together with the run lies elsewhere now. */
 export function envOfRun<E extends ConfiguredEnv>(env: E, dir: string): E {
-  if (env.fromRun === undefined || moduleAt(resolveEnvId(env.id, process.cwd())) !== undefined) return env;
+  const path = modulePath(env);
+  if (env.fromRun === undefined || path === undefined || moduleAt(resolveEnvId(path, process.cwd())) !== undefined) {
+    return env;
+  }
   const moved = resolve(dir, env.fromRun);
-  return moduleAt(moved) === undefined ? env : { ...env, id: moved };
+  return moduleAt(moved) === undefined ? env : withModule(env, moved);
 }
 
 /**
  * Change of a user's module since a run was made, as a sentence; undefined where nothing has changed.
  * @throws {UserError} UNKNOWN_ENV where it is gone
  */
-export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
+export function moduleChange(env: ConfiguredEnv): string | undefined {
+  const { sha256 } = env;
   if (sha256 === undefined) return undefined;
+  const id = modulePath(env) ?? env.id;
   const path = moduleAt(resolveEnvId(id, process.cwd()));
   if (path === undefined) {
     throw new UserError(

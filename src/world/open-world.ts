@@ -20,21 +20,21 @@ interface Front {
   wrap(world: World): World;
 }
 
-/** Client: a module that makes the world of a server. */
+/** Client: a module that makes the world of a server, or of an agent. */
 interface Client {
   connect(query: URLSearchParams): Promise<World>;
 }
 
 /**
  * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `wrap(world)` is
- * the World. With `?server=<url>` it is a client: what its `connect(query)` makes is the World.
+ * the World. With `?server=<url>` or `?agent=<options>` it is a client: what its `connect(query)` makes is the World.
  * @param url of a module that can run here (see `localUrl`)
  * @param name as messages should call it; default the URL
  * @throws {UserError} UNKNOWN_ENV where nothing is there or it cannot be loaded; BAD_ARGUMENT where it is no world
  */
 export async function loadWorld(url: URL, name = url.href): Promise<World> {
   const behind = url.searchParams.get('world');
-  const isClient = url.searchParams.has('server');
+  const isClient = url.searchParams.has('server') || url.searchParams.has('agent');
   let module: World;
   try {
     const isAsked = behind !== null || isClient;

@@ -1,0 +1,139 @@
+/** Options of an agent: the program, its tasks, and what its rewards may be. */
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
+import { describeValue } from '../core/describe-value.ts';
+import type { EnvOptions } from '../core/env.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
+import { isRecord } from '../core/record.ts';
+import { type TaskTable, taskTable } from '../core/task.ts';
+
+/** Options as a configuration writes them under `agent`, paths made absolute. */
+export interface AgentOptions {
+  /** Path of a module whose default export is the agent. */
+  readonly module?: string | undefined;
+  /** Command line of a program in any language: one word an entry. */
+  readonly command?: readonly string[] | undefined;
+  /** Tasks: their number, a JSONL file with one task a line, or the list itself. Of a module: its export `tasks` by default. */
+  readonly tasks?: number | string | readonly unknown[] | undefined;
+  /** Least and largest reward; others fail the episode. */
+  readonly rewardRange: readonly [min: number, max: number];
+  /**
+   * `never`: the agent has effects outside, so a lost episode is issued anew. `exact`: it is a function of its task and the
+   * replies, and a lost episode is restored by giving it the recorded replies again.
+   */
+  readonly replay: 'never' | 'exact';
+  /** What becomes of the reward of an episode that the horizon cut: it counts, or it is 0. */
+  readonly rewardAtHorizon: 'keep' | 'drop';
+}
+
+/** Share of the tasks that is held out where they name no split: the last tenth. */
+const HELD_SHARE = 0.1;
+
+/**
+ * Checks the options.
+ * @throws {UserError} BAD_CONFIG naming the option
+ */
+export function readAgentOptions(options: EnvOptions): AgentOptions {
+  const { module, command, tasks, rewardRange, replay = 'never', rewardAtHorizon = 'keep', ...rest } = options;
+  const known = ['module', 'command', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw badOption(unknown, `one of ${known.join(', ')}`, rest[unknown]);
+  if ((module === undefined) === (command === undefined)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      "agent: give either 'module' (the path of a module) or 'command' (a list of words)",
+    );
+  }
+  if (module !== undefined && (typeof module !== 'string' || module === ''))
+    throw badOption('module', 'a path', module);
+  if (command !== undefined && !(isTexts(command) && command.length > 0)) {
+    throw badOption('command', 'a list of words, e.g. [python, agent.py]', command);
+  }
+  const isCount = typeof tasks === 'number' && Number.isSafeInteger(tasks) && tasks > 0;
+  if (tasks !== undefined && !isCount && typeof tasks !== 'string' && !(Array.isArray(tasks) && tasks.length > 0)) {
+    throw badOption('tasks', 'a number, the path of a JSONL file, or a list', tasks);
+  }
+  if (rewardRange !== undefined && !isRange(rewardRange)) {
+    throw badOption('rewardRange', 'two numbers, the least first', rewardRange);
+  }
+  if (replay !== 'never' && replay !== 'exact') throw badOption('replay', 'never or exact', replay);
+  if (rewardAtHorizon !== 'keep' && rewardAtHorizon !== 'drop') {
+    throw badOption('rewardAtHorizon', 'keep or drop', rewardAtHorizon);
+  }
+  return {
+    module: module as string | undefined,
+    command: command as readonly string[] | undefined,
+    tasks: tasks as AgentOptions['tasks'],
+    rewardRange: (rewardRange as AgentOptions['rewardRange'] | undefined) ?? [-1e6, 1e6],
+    replay,
+    rewardAtHorizon,
+  };
+}
+
+/** Tasks of an agent: the table, and what the program gets of each. */
+export interface AgentTasks {
+  readonly table: TaskTable;
+  /** Task as the agent gets it: the entry of the list, or `{ index }` where only their number is known. */
+  task(index: number): unknown;
+}
+
+/**
+ * Reads the tasks. An entry may name its `split` (`train` or `test`); without any the last tenth is held out.
+ * @param from file that a relative path starts from
+ * @throws {UserError} BAD_CONFIG for no task, or a file that is no JSONL
+ */
+export function readTasks(given: unknown, from: URL): AgentTasks {
+  const list = typeof given === 'string' ? readTaskFile(resolve(dirname(fileURLToPath(from)), given)) : given;
+  if (typeof list === 'number' && Number.isSafeInteger(list) && list > 0) {
+    return { table: tableOf(list, undefined), task: (index) => ({ index }) };
+  }
+  if (!Array.isArray(list) || list.length === 0) {
+    throw badOption('tasks', "a number, a list of one or more, or a JSONL file (a module exports it as 'tasks')", list);
+  }
+  const entries = list as readonly unknown[];
+  return { table: tableOf(entries.length, entries), task: (index) => entries[index] };
+}
+
+function readTaskFile(path: string): readonly unknown[] {
+  let text: string;
+  try {
+    text = readBounded(pathToFileURL(path), MAX_DATA_BYTES).toString('utf8');
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `agent: tasks: ${path} cannot be read: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  const lines = text.split('\n').map((line, i) => [line, i + 1] as const);
+  return lines
+    .filter(([line]) => line.trim() !== '')
+    .map(([line, number]) => {
+      try {
+        return parseJson(line);
+      } catch (thrown) {
+        throw new UserError('BAD_CONFIG', `agent: tasks: ${path}:${number}: expected JSON, got ${messageOf(thrown)}`);
+      }
+    });
+}
+
+/** Table of the tasks, with the held-out ones as they name them, or the last tenth. */
+function tableOf(count: number, entries: readonly unknown[] | undefined): TaskTable {
+  const splits = entries?.map((entry) => (isRecord(entry) ? entry.split : undefined));
+  if (splits?.includes('test')) {
+    const held = splits.flatMap((split, index) => (split === 'test' ? [[index, index] as const] : []));
+    return taskTable(count, held, 'agent');
+  }
+  const held = Math.floor(count * HELD_SHARE);
+  return taskTable(count, held === 0 ? [] : [[count - held, count - 1]], 'agent');
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string' && one !== '');
+}
+
+function isRange(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && value.every(Number.isFinite) && value[0] < value[1];
+}
+
+function badOption(name: string, expected: string, got: unknown): UserError {
+  return new UserError('BAD_CONFIG', `agent: ${name}: expected ${expected}, got ${describeValue(got)}`);
+}

@@ -1,0 +1,44 @@
+/**
+ * View of agents' calls, for policies that choose: the goal, the last replies and the newest messages, as the default view
+ * shows any world.
+ */
+import { readAgentCall, readAgentReply } from '../core/agent-call.ts';
+import type { First } from '../core/env.ts';
+import type { ConversationMessage } from '../core/model-call.ts';
+import type { SeenTurn, WindowView } from '../core/view.ts';
+import { defaultView } from '../text/reading/default-view.ts';
+
+/** Window view of agents. */
+export const agentView: WindowView = {
+  ...defaultView,
+  id: 'agent@1',
+  render(first, turns) {
+    return defaultView.render(showFirst(first), turns.map(showTurn), undefined);
+  },
+};
+
+function showFirst(first: First): First {
+  return { kind: 'first', observation: showCall(first.observation) };
+}
+
+/** Turn as texts: what was called in place of the reply, what the messages hold in place of the call. */
+function showTurn({ action, observation, partial }: SeenTurn): SeenTurn {
+  // A stage shows nothing new; a turn that reached nobody is followed by a call like any other.
+  if (partial && observation === '') return { action, observation, partial };
+  const { content, calls } = readAgentReply(action);
+  const shown = calls.length === 0 ? content : calls.map((call) => `${call.name} ${call.arguments}`).join(' ');
+  return { action: shown, observation: showCall(observation) };
+}
+
+/** Words of a call's messages, without the instructions and without our own replies. */
+function showCall(observation: string): string {
+  if (!observation.startsWith('{"call"')) return observation;
+  return readAgentCall(observation)
+    .messages.filter(({ role }) => role === 'user' || role === 'tool')
+    .map(textOf)
+    .join('\n');
+}
+
+function textOf({ content }: ConversationMessage): string {
+  return content;
+}

@@ -1,0 +1,180 @@
+/**
+ * Replies as lists: what a policy that chooses among listed actions can reply to a call. A tool is chosen first, then each
+ * of its required arguments, from the schema's values or from what the conversation has shown.
+ */
+import type { AgentReply } from '../core/agent-call.ts';
+import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../core/env.ts';
+import type { ConversationMessage, JsonSchema, ModelCall, Tool } from '../core/model-call.ts';
+import { isRecord } from '../core/record.ts';
+
+/** Text of the choice that replies in words, without a call. */
+export const REPLY = 'reply';
+/** Content of a reply in words: a chooser writes no text of its own. */
+const REPLY_TEXT = 'Done.';
+
+/** Values that a conversation has shown, newest last; each once. */
+export class SeenValues {
+  readonly #values = new Set<string>();
+
+  /** Takes the values of new messages: strings and numbers of JSON, quoted texts, numbers, short pieces of lines. */
+  add(messages: readonly ConversationMessage[]): void {
+    for (const { role, content } of messages) {
+      if (role === 'assistant') continue; // our own words
+      for (const value of valuesIn(content)) {
+        this.#values.delete(value); // seen again: the newest
+        this.#values.add(value);
+      }
+    }
+  }
+
+  /** Newest values, the newest first. @param count at most */
+  newest(count: number): string[] {
+    return [...this.#values].slice(-count).reverse();
+  }
+
+  /** Newest numbers among them. */
+  newestNumbers(count: number): string[] {
+    return [...this.#values]
+      .filter((value) => value.trim() !== '' && Number.isFinite(Number(value)))
+      .slice(-count)
+      .reverse();
+  }
+}
+
+/** Longest value, in UTF-16 units, and the longest text that is looked through. */
+const MAX_VALUE = 200;
+const MAX_TEXT = 16_384;
+/** Words of a piece of a line that counts as a value. */
+const MAX_WORDS = 6;
+
+/** Values in a text. */
+export function valuesIn(text: string): string[] {
+  const found: string[] = [];
+  const add = (value: string) => {
+    const trimmed = value.trim();
+    if (trimmed !== '' && trimmed.length <= MAX_VALUE) found.push(trimmed);
+  };
+  const shown = text.slice(0, MAX_TEXT);
+  try {
+    const json: unknown = JSON.parse(shown);
+    if (typeof json === 'object' && json !== null) {
+      addLeaves(json, add);
+      return found;
+    }
+  } catch {} // no JSON: a text
+  for (const line of shown.split('\n')) {
+    if (line.length <= MAX_VALUE) add(line);
+    for (const piece of line.split(/[,;:|]|\.\s/)) {
+      const words = piece.trim().split(/\s+/);
+      if (words.length <= MAX_WORDS) add(piece);
+    }
+    for (const [number] of line.matchAll(/(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)/g)) add(number);
+    for (const [, double, single] of line.matchAll(/"([^"]+)"|(?<!\w)'([^']+)'/g)) add((double ?? single)!);
+  }
+  return found;
+}
+
+function addLeaves(value: unknown, add: (text: string) => void): void {
+  if (typeof value === 'string') add(value);
+  else if (typeof value === 'number') add(String(value));
+  else if (Array.isArray(value)) for (const one of value) addLeaves(one, add);
+  else if (isRecord(value)) for (const one of Object.values(value)) addLeaves(one, add);
+}
+
+/** Reply under construction: the tool that was chosen, and the arguments so far. */
+export interface ReplyStage {
+  readonly tool: Tool;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** Choices of a stage, and what each means. */
+export interface StageChoices {
+  readonly texts: readonly string[];
+  /** Takes a choice. @returns the next stage, or the reply; undefined for a text that is none of the choices */
+  take(text: string): ReplyStage | AgentReply | undefined;
+}
+
+/** True for a reply, false for a stage. */
+export function isReply(taken: ReplyStage | AgentReply): taken is AgentReply {
+  return 'calls' in taken;
+}
+
+/** Lists the choices of a stage. @param stage absent: nothing is chosen yet */
+export function listChoices(
+  call: Pick<ModelCall, 'tools' | 'toolChoice'>,
+  stage: ReplyStage | undefined,
+  seen: SeenValues,
+): StageChoices {
+  if (!stage) return listTools(call, seen);
+  const { tool, args } = stage;
+  const name = requiredOf(tool).find((one) => !(one in args))!;
+  const values = valuesFor(propertyOf(tool, name), seen);
+  const byText = new Map(values.map((value) => [typeof value === 'string' ? value : JSON.stringify(value), value]));
+  return {
+    texts: [...byText.keys()],
+    take(text) {
+      if (!byText.has(text)) return undefined;
+      return next({ tool, args: { ...args, [name]: byText.get(text) } });
+    },
+  };
+}
+
+function listTools({ tools, toolChoice }: Pick<ModelCall, 'tools' | 'toolChoice'>, seen: SeenValues): StageChoices {
+  const callable = tools.filter((tool) => {
+    if (toolChoice === 'none') return false;
+    if (typeof toolChoice === 'object' && toolChoice.name !== tool.name) return false;
+    const required = requiredOf(tool);
+    return (
+      required.length < MAX_PARTIAL_STEPS &&
+      required.every((name) => valuesFor(propertyOf(tool, name), seen).length > 0)
+    );
+  });
+  const words = toolChoice === 'auto' || toolChoice === 'none' ? [REPLY] : [];
+  return {
+    texts: [...callable.map(({ name }) => name), ...words],
+    take(text) {
+      const tool = callable.find(({ name }) => name === text);
+      if (tool) return next({ tool, args: {} });
+      if (!words.includes(text)) return undefined;
+      return { content: REPLY_TEXT, calls: [], finish: 'stop', usage: NO_USAGE };
+    },
+  };
+}
+
+const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
+
+/** The stage itself where arguments are missing, else its call. */
+function next(stage: ReplyStage): ReplyStage | AgentReply {
+  const { tool, args } = stage;
+  if (requiredOf(tool).some((name) => !(name in args))) return stage;
+  const calls = [{ name: tool.name, arguments: JSON.stringify(args) }];
+  return { content: '', calls, finish: 'calls', usage: NO_USAGE };
+}
+
+function requiredOf({ parameters }: Tool): readonly string[] {
+  const { required } = parameters;
+  return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+}
+
+function propertyOf({ parameters }: Tool, name: string): JsonSchema {
+  const { properties } = parameters;
+  const property = isRecord(properties) ? properties[name] : undefined;
+  return isRecord(property) ? property : {};
+}
+
+/** Values that an argument can take. */
+function valuesFor(schema: JsonSchema, seen: SeenValues): readonly unknown[] {
+  const { enum: listed, const: only, type, anyOf } = schema;
+  if (Array.isArray(listed)) return listed.slice(0, ACTIONS_PER_STAGE);
+  if (only !== undefined) return [only];
+  if (Array.isArray(anyOf)) {
+    return anyOf.flatMap((one) => (isRecord(one) ? valuesFor(one, seen) : [])).slice(0, ACTIONS_PER_STAGE);
+  }
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+  if (types.includes('boolean')) return [true, false];
+  if (types.includes('integer') || types.includes('number')) {
+    const numbers = seen.newestNumbers(ACTIONS_PER_STAGE).map(Number);
+    return types.includes('number') ? numbers : numbers.filter(Number.isSafeInteger);
+  }
+  return types.includes('string') || type === undefined ? seen.newest(ACTIONS_PER_STAGE) : [];
+}

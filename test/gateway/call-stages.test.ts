@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { AgentReply } from '../../src/core/agent-call.ts';
+import { ACTIONS_PER_STAGE } from '../../src/core/env.ts';
+import type { Tool, ToolChoice } from '../../src/core/model-call.ts';
+import { isReply, listChoices, REPLY, type ReplyStage, SeenValues, valuesIn } from '../../src/gateway/call-stages.ts';
+
+const tool = (name: string, properties: Record<string, object>, required = Object.keys(properties)): Tool => ({
+  name,
+  parameters: { type: 'object', properties, required },
+});
+const SEARCH = tool('search', { query: { type: 'string' } });
+const PAY = tool('pay', { amount: { type: 'integer' }, urgent: { type: 'boolean' }, how: { enum: ['card', 'cash'] } });
+const STOP = tool('stop', {});
+
+function seen(...texts: string[]): SeenValues {
+  const values = new SeenValues();
+  values.add(texts.map((content) => ({ role: 'user', content })));
+  return values;
+}
+
+const tools = [SEARCH, PAY, STOP];
+
+/** Takes choices in order; each must be listed. */
+function choose(choices: readonly string[], values: SeenValues, toolChoice: ToolChoice = 'auto') {
+  let stage: ReplyStage | undefined;
+  let reply: AgentReply | undefined;
+  const listed: string[][] = [];
+  for (const text of choices) {
+    const now = listChoices({ tools, toolChoice }, stage, values);
+    listed.push([...now.texts]);
+    const taken = now.take(text)!;
+    if (isReply(taken)) reply = taken;
+    else stage = taken;
+  }
+  return { listed, reply };
+}
+
+describe('values of a conversation', () => {
+  it.each([
+    ['{"page": "p3", "titles": ["copper lamp", "7 cups"], "n": 4}', ['p3', 'copper lamp', '7 cups', '4']],
+    ['What is the color of the "copper lamp"?', ['What is the color of the "copper lamp"?', 'copper lamp']],
+    ['you have: oak log, stick', ['you have: oak log, stick', 'you have', 'oak log', 'stick']],
+    ['', []],
+    [`x${'y'.repeat(300)}`, []],
+  ])('of %j', (text, values) => {
+    expect(valuesIn(text).filter((value) => values.includes(value))).toEqual(values);
+    expect(valuesIn(text).length >= values.length).toBe(true);
+  });
+  it('are listed newest first, each once, and never our own words', () => {
+    const values = seen('"a", "b"');
+    values.add([{ role: 'assistant', content: '"c"' }]);
+    values.add([{ role: 'tool', callId: '', content: '["a"]' }]);
+    expect(values.newest(2)).toEqual(['a', 'b']);
+  });
+});
+
+describe('choices of a reply', () => {
+  it('are the tools, then each required argument', () => {
+    const { listed, reply } = choose(['pay', '12', 'false', 'cash'], seen('12 cups, "red"'));
+    expect(listed[0]).toEqual(['search', 'pay', 'stop', REPLY]);
+    expect(listed.slice(2)).toEqual([
+      ['true', 'false'],
+      ['card', 'cash'],
+    ]);
+    expect(reply?.calls).toEqual([{ name: 'pay', arguments: '{"amount":12,"urgent":false,"how":"cash"}' }]);
+  });
+  it('leave out a tool whose arguments nothing has shown', () => {
+    const { texts } = listChoices({ tools, toolChoice: 'required' }, undefined, seen());
+    expect(texts).toEqual(['stop']);
+  });
+  it.each<[ToolChoice, string[]]>([
+    ['auto', ['search', 'stop', REPLY]],
+    ['required', ['search', 'stop']],
+    ['none', [REPLY]],
+    [{ name: 'stop' }, ['stop']],
+  ])('under tool choice %j', (toolChoice, texts) => {
+    expect(listChoices({ tools, toolChoice }, undefined, seen('red')).texts).toEqual(texts);
+  });
+  it('take nothing that is not listed', () => {
+    expect(listChoices({ tools, toolChoice: 'none' }, undefined, seen('red')).take('search')).toBeUndefined();
+  });
+  it('are at most as many as a stage has, whatever was shown', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string(), { maxLength: 300 }), (texts) => {
+        const values = seen(JSON.stringify(texts), ...texts);
+        const stage = { tool: SEARCH, args: {} };
+        const { texts: listed } = listChoices({ tools, toolChoice: 'auto' }, stage, values);
+        expect(listed.length).toBeLessThanOrEqual(ACTIONS_PER_STAGE);
+        expect(new Set(listed).size).toBe(listed.length);
+      }),
+    );
+  });
+});
