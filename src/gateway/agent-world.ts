@@ -47,7 +47,6 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
       const gateway = await openGateway();
       return { gateway, dispose: () => gateway.close() };
     },
-    isAgent: true,
     view: agentView,
   };
 }
