@@ -22,6 +22,7 @@ TOOLS = [
 
 
 def play(index: int) -> float:
+    has_read = False
     rng = random.Random(index)
     titles = rng.sample([f"{m} {t}" for m in MATERIALS for t in THINGS], 24)
     pages = {title: {fact: rng.choice(values) for fact, values in FACTS.items()} for title in titles}
@@ -33,15 +34,17 @@ def play(index: int) -> float:
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
-            return 0.0
+            return 0.3 * has_read
         for call in message.tool_calls:
             value = next(iter(json.loads(call.function.arguments).values()), "")
             if call.function.name == "answer":
-                return 1.0 if value == pages[titles[0]][fact] else 0.0
+                return 1.0 if value == pages[titles[0]][fact] else 0.3 * has_read
+            has_read = has_read or (call.function.name == "read" and value == titles[0])
             found = [title for title in titles if set(title.split()) & set(value.split())][:6]
             result = found if call.function.name == "search" else pages.get(value, {"error": "there is no such page"})
             messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
-    return 0.0
+    return 0.3 * has_read
 
 
-print(json.dumps({"reward": play(json.loads(sys.stdin.readline())["index"])}))
+reward = play(json.loads(sys.stdin.readline())["index"])
+print(json.dumps({"reward": reward, "success": reward == 1.0}))

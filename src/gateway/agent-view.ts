@@ -21,13 +21,22 @@ function showFirst(first: First): First {
   return { kind: 'first', observation: showCall(first.observation) };
 }
 
+const shown = new WeakMap<SeenTurn, SeenTurn>();
+
+/** Turn as texts, which are read once: a window is rendered anew each turn. */
+function showTurn(turn: SeenTurn): SeenTurn {
+  let text = shown.get(turn);
+  if (!text) shown.set(turn, (text = readTurn(turn)));
+  return text;
+}
+
 /** Turn as texts: what was called in place of the reply, what the messages hold in place of the call. */
-function showTurn({ action, observation, partial }: SeenTurn): SeenTurn {
+function readTurn({ action, observation, partial }: SeenTurn): SeenTurn {
   // A stage shows nothing new; a turn that reached nobody is followed by a call like any other.
   if (partial && observation === '') return { action, observation, partial };
   const { content, calls } = readAgentReply(action);
-  const shown = calls.length === 0 ? content : calls.map((call) => `${call.name} ${call.arguments}`).join(' ');
-  return { action: shown, observation: showCall(observation) };
+  const replied = calls.length === 0 ? content : calls.map((call) => `${call.name} ${call.arguments}`).join(' ');
+  return { action: replied, observation: showCall(observation) };
 }
 
 /** Words of a call's messages, without the instructions and without our own replies. */
