@@ -18,11 +18,16 @@ export interface ParsedRequest {
   readonly includeUsage: boolean;
   /** True where the reply's items are kept for later requests (`store` of responses, absent = true). */
   readonly store: boolean;
+  /**
+   * Messages at the beginning of the call that hold for this request alone: 1 where it brings `instructions` of responses,
+   * else 0. A later request that continues this one by its id brings its own, so what is kept begins behind them.
+   */
+  readonly instructions: 0 | 1;
 }
 
 /** Items that earlier replies and requests of the episode left behind, for requests that name them by id. */
 export interface StoredItems {
-  /** Whole context, reply included, behind a response id (`previous_response_id`). */
+  /** Whole context, reply included and `instructions` left out, behind a response id (`previous_response_id`). */
   response(id: string): ModelCall['messages'] | undefined;
   /** One message, call or reasoning behind an item id (`item_reference`). */
   item(id: string): StoredItem | undefined;
@@ -49,8 +54,9 @@ export interface ReplyIds {
 /** Request that is refused: an HTTP status, and the fields of the dialect's error. */
 export class RefusedCall extends Error {
   readonly status: number;
-  /** Name of the field that is refused, where one is. */
+  /** Path of the field that is refused, e.g. `messages[3].role`; its message begins with it. */
   readonly param: string | undefined;
+  /** Code that clients compare, e.g. `unsupported_parameter`. */
   readonly code: string | undefined;
 
   constructor(status: number, message: string, param?: string, code?: string) {
@@ -67,14 +73,15 @@ export interface Dialect {
   /**
    * Reads a request.
    * @param body parsed JSON
-   * @throws {RefusedCall} for a body that is no request, or a field that changes the meaning and cannot be obeyed
+   * @throws {RefusedCall} 400 for a body that is no request, or a field that changes the meaning and cannot be obeyed; 404
+   * for an id that nothing is behind
    */
   parse(body: unknown, items: StoredItems): ParsedRequest;
   /** Body of a whole reply. */
   print(reply: ModelReply, request: ParsedRequest, ids: ReplyIds): unknown;
   /** Server-sent events of a reply, the last of them its finish; each is written as it stands. */
   events(reply: ModelReply, request: ParsedRequest, ids: ReplyIds): readonly string[];
-  /** Body of an error. */
+  /** Body of an error; its type follows from the status. */
   error(status: number, message: string, param?: string, code?: string): unknown;
   /** Event of an error in the middle of a stream; the socket is destroyed after it. */
   errorEvent(status: number, message: string): string;

@@ -1,0 +1,11 @@
+/** Server-sent events as texts. */
+
+/** Event that carries data alone, as in streams of chat completions. */
+export function printData(data: unknown): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+/** Event that is named by the type of its data. */
+export function printEvent<T extends { readonly type: string }>(data: T): string {
+  return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
