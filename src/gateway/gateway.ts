@@ -13,7 +13,11 @@ export interface GatewayEpisode {
   readonly key: string;
   /** Next call that waits for its reply, in order of arrival. Rejects when the episode was closed or the signal aborts. */
   next(signal?: AbortSignal): Promise<WaitingCall>;
-  /** Numbers of the calls whose reply was made but did not reach its client, since this was last asked. */
+  /**
+   * Numbers of the calls whose reply was made but did not reach its client, since this was last asked. That settles them: a
+   * later retry is a new call, and no later call continues them. A retry before it gets the stored reply, which then counts
+   * as delivered.
+   */
   takeUndelivered(): readonly number[];
   /** Reward that the program posted to `<root>/reward`, as it was sent; undefined where it posted none. */
   postedReward(): unknown;
@@ -32,7 +36,10 @@ export interface WaitingCall {
   readonly call: ModelCall;
   /** Messages behind the parent's reply; all of them where there is no parent. */
   readonly fresh: readonly ConversationMessage[];
-  /** Signal that aborts when the client has gone. */
+  /**
+   * Signal that aborts when the client has gone. The call waits on: `answer` keeps the reply for a retry of the client, which
+   * joins until then; `refuse` drops the call, and a retry is a new one.
+   */
   readonly gone: AbortSignal;
   /**
    * Sends the reply; the ids of its calls are minted here. Resolves when it has reached its client, or when that has gone:

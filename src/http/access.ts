@@ -13,6 +13,8 @@ export interface Refusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** JSON in place of the form that all servers here share. */
+  readonly body?: string;
 }
 
 /**
@@ -46,11 +48,17 @@ export class Access {
   readonly #host: string;
   readonly #token: Buffer | undefined;
   readonly #rate: RateLimit;
+  /** True where any host name will do. */
+  readonly #anyName: boolean;
   /** Host header that was found to be our own last: as a rule they are all alike. */
   #ownHost: string | undefined;
 
-  /** @param requestsPerSecond of one client address, sustained */
-  constructor(host: string, token: string | undefined, requestsPerSecond: number) {
+  /**
+   * @param requestsPerSecond of one client address, sustained
+   * @param isKeyed true where every request carries a key that something else checks; off loopback any host name will do then
+   */
+  constructor(host: string, token: string | undefined, requestsPerSecond: number, isKeyed = false) {
+    this.#anyName = isKeyed && !LOOPBACK.has(host);
     this.#host = host;
     this.#token = token ? Buffer.from(`Bearer ${token}`) : undefined;
     this.#rate = new RateLimit(requestsPerSecond);
@@ -66,6 +74,7 @@ export class Access {
       if (given.length === this.#token.length && timingSafeEqual(given, this.#token)) return undefined;
       return { status: 401, message: 'send the token of this server: Authorization: Bearer …' };
     }
+    if (this.#anyName) return undefined;
     // The name in a target that is a whole URL counts more than the header (RFC 9112, 3.2.2).
     if (!url.startsWith('/') && URL.canParse(url) && !isOwnHost(new URL(url).host, this.#host)) {
       return { status: 403, message: `only requests to this machine's own names are answered, not to another host` };

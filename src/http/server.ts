@@ -44,6 +44,19 @@ export interface HttpLimits {
   readonly keepAliveMs?: number;
 }
 
+/** Bound on the body of one request. */
+export interface BodyLimit {
+  readonly maxBodyBytes: number;
+  /** Refusal of a longer one. */
+  readonly tooLarge: Refusal;
+}
+
+/**
+ * Reads the head of a request, before its body: refuses it, or bounds its body. It checks the keys of requests: off loopback
+ * a server that has it needs no token.
+ */
+export type HeadCheck = (request: IncomingMessage) => Refusal | BodyLimit;
+
 export interface ListenOptions extends HttpLimits {
   /** Host. Default `127.0.0.1`. */
   readonly host?: string;
@@ -51,6 +64,8 @@ export interface ListenOptions extends HttpLimits {
   readonly port: number;
   /** Token that every request must carry as `Authorization: Bearer …`. Needed off loopback. */
   readonly token?: string | undefined;
+  /** Check of each request's own key, and the bound on its body; in place of `token` and `maxBodyBytes`. */
+  readonly checkHead?: HeadCheck | undefined;
   /** WebSockets; without it there are none. */
   readonly upgrade?: UpgradeHandler;
   /** Clock of rates and times counted; the waits of connections are node's own. Default: the machine's. */
@@ -99,14 +114,14 @@ export const SEND_MS = 30_000;
  */
 export async function listen(app: HttpApp, options: ListenOptions): Promise<HttpServer> {
   const { host = '127.0.0.1', port, token, receiveMs = 30_000 } = options;
-  requireToken(host, token);
+  if (!options.checkHead) requireToken(host, token);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new UserError('BAD_ARGUMENT', `cannot listen on port ${port}: expected a whole number from 0 to 65535`);
   }
   const durations = Array<number>(DURATION_BOUNDS_MS.length + 1).fill(0);
   const counts: HttpCounts = { requests: 0, busyMs: 0, durations, refused: 0, byStatus: new Map() };
   const connections = new Connections(options.maxConnections ?? 1024);
-  const access = new Access(host, token, options.requestsPerSecond ?? 100_000);
+  const access = new Access(host, token, options.requestsPerSecond ?? 100_000, options.checkHead !== undefined);
   const front = new Front(app, access, connections, counts, options);
   const server = createServer({
     noDelay: true,
@@ -153,7 +168,7 @@ class Front {
   readonly #access: Access;
   readonly #connections: Connections;
   readonly #counts: HttpCounts;
-  readonly #maxBodyBytes: number;
+  readonly #checkHead: HeadCheck;
   readonly #clock: Clock;
   readonly #listener: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
@@ -162,7 +177,8 @@ class Front {
     this.#access = access;
     this.#connections = connections;
     this.#counts = counts;
-    this.#maxBodyBytes = maxBodyBytes;
+    const tooLarge = { status: 413, message: `a body may have ${maxBodyBytes} bytes` };
+    this.#checkHead = options.checkHead ?? (() => ({ maxBodyBytes, tooLarge }));
     this.#clock = clock;
     this.#listener = getRequestListener((request, env) => this.#fetch(app, request, env as HttpEnv['Bindings']), {
       hostname: 'localhost', // of a request without a Host header
@@ -189,9 +205,9 @@ class Front {
       });
     }
     const now = this.#clock.now();
-    const refusal = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#checkLength(request);
-    if (refusal) {
-      this.#refuse(request, response, refusal, now);
+    const admitted = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#checkBody(request);
+    if ('status' in admitted) {
+      this.#refuse(request, response, admitted, now);
       return;
     }
     if (request.headers.expect !== undefined) response.writeContinue();
@@ -201,10 +217,10 @@ class Front {
       return;
     }
     connection.reading++;
-    readBody(request, this.#maxBodyBytes, (body) => {
+    readBody(request, admitted.maxBodyBytes, (body) => {
       connection.reading--;
       if (body === undefined) {
-        this.#refuse(request, response, this.#createTooLarge(), this.#clock.now());
+        this.#refuse(request, response, admitted.tooLarge, this.#clock.now());
         return;
       }
       (request as { rawBody?: Buffer }).rawBody = body;
@@ -256,12 +272,10 @@ class Front {
     sendRefusal(socket, status, message);
   }
 
-  #checkLength({ headers }: IncomingMessage): Refusal | undefined {
-    return Number(headers['content-length'] ?? 0) > this.#maxBodyBytes ? this.#createTooLarge() : undefined;
-  }
-
-  #createTooLarge(): Refusal {
-    return { status: 413, message: `a body may have ${this.#maxBodyBytes} bytes` };
+  #checkBody(request: IncomingMessage): Refusal | BodyLimit {
+    const checked = this.#checkHead(request);
+    if ('status' in checked) return checked;
+    return Number(request.headers['content-length'] ?? 0) > checked.maxBodyBytes ? checked.tooLarge : checked;
   }
 
   /** Has the app answer a request that is whole. */
@@ -286,9 +300,9 @@ class Front {
     });
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, { status, message, headers }: Refusal, began: number) {
+  #refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal, began: number) {
+    const { status, message, headers, body = refusalOf(status, message).body as string } = refusal;
     this.#count(status, began, true);
-    const body = refusalOf(status, message).body as string;
     response.writeHead(status, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),

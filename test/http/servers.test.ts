@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
+import { openGateway } from '../../src/gateway/server.ts';
 import { appOf } from '../../src/http/app.ts';
 import { type HttpLimits, listen } from '../../src/http/server.ts';
 import { prometheusSink } from '../../src/metrics/sinks/prometheus.ts';
@@ -53,6 +54,12 @@ testServerLaws('the viewer', {
   path: '/api/runs',
 });
 testServerLaws('Prometheus', { start: prometheus, path: '/metrics', maxConnections: 32 });
+testServerLaws('the gateway of agents', {
+  start: (limits) => openGateway({ limits }),
+  path: '/e/none/v1/models',
+  status: 404,
+  isKeyed: true,
+});
 testServerLaws('a retriever', {
   start: async (limits) => {
     const handler = retrieveHandler(new IndexRetriever(index), { topk: 3 });
@@ -76,6 +83,7 @@ it('there is no server beside these: each listens by src/http/server.ts', () => 
   ]);
   expect(matching(/\bawait listen\(/).sort()).toEqual([
     'src/cli/commands/serve-retriever.ts',
+    'src/gateway/server.ts',
     'src/metrics/sinks/prometheus.ts',
     'src/serve/env-server.ts',
     'src/serve/policy-server.ts',
