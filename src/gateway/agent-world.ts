@@ -14,6 +14,7 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
+import { draw } from './agent-draw.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
 import {
   type AgentOutcome,
@@ -48,6 +49,7 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
       return { gateway, dispose: () => gateway.close() };
     },
     view: agentView,
+    draw,
   };
 }
 

@@ -143,11 +143,11 @@ describe('an episode of an agent', () => {
       return { reward: last.content === 'done' ? 1 : 0 };
     });
     const parents: (number | null)[] = [readAgentCall(session.first.observation).parent];
-    let step: Mid | Terminated = (await session.step(say('0'))) as Mid;
+    let step = (await session.step(say('0'))) as Mid | Terminated;
     for (let turn = 1; step.kind === 'mid'; turn++) {
       const call = readAgentCall(step.observation);
       parents.push(call.parent);
-      step = (await session.step(say(turn === 3 ? 'done' : String(turn)))) as Mid;
+      step = (await session.step(say(turn === 3 ? 'done' : String(turn)))) as Mid | Terminated;
     }
     expect([parents, step.reward]).toEqual([[null, null, null, 0], 1]);
   });
