@@ -39,11 +39,15 @@ function readTurn({ action, observation, partial }: SeenTurn): SeenTurn {
   return { action: replied, observation: showCall(observation) };
 }
 
-/** Words of a call's messages, without the instructions and without our own replies. */
+/** Words of a call's newest messages, those behind our last reply, without the instructions. */
 function showCall(observation: string): string {
   if (!observation.startsWith('{"call"')) return observation;
-  return readAgentCall(observation)
-    .messages.filter(({ role }) => role === 'user' || role === 'tool')
+  const { messages } = readAgentCall(observation);
+  // A conversation that begins anew (other tools, a summary) brings along what was read before.
+  const replied = messages.findLastIndex(({ role }) => role === 'assistant');
+  return messages
+    .slice(replied + 1)
+    .filter(({ role }) => role === 'user' || role === 'tool')
     .map(textOf)
     .join('\n');
 }
