@@ -101,10 +101,17 @@ export function commandProgram([file, ...args]: readonly string[], folder: strin
           return;
         }
         const how = code === null ? `was ended by ${ended}` : `exited with code ${code}`;
-        const last = errors.trim().split('\n').slice(-3).join(' | ');
-        reject(new Error(`the command ${file} ${how}${last === '' ? '' : `: ${last}`}`));
+        const why = findError(errors);
+        reject(new Error(`the command ${file} ${how}${why === '' ? '' : `: ${why}`}`));
       });
     });
+}
+
+/** Line of a program's errors that names one, wherever its language puts it; else the last lines. */
+function findError(errors: string): string {
+  const lines = errors.trim().split('\n');
+  const named = lines.findLast((line) => /^\s*(?:Uncaught )?[\w.]*(?:Error|Exception)\b/.test(line));
+  return named?.trim() ?? lines.slice(-2).join(' | ');
 }
 
 function variablesOf({ baseURL, root, apiKey, name }: AgentModel): Record<string, string> {
