@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { printAgentReply } from '../../src/core/agent-call.ts';
-import { type AgentRun, commandProgram } from '../../src/gateway/agent-program.ts';
+import { type AgentRun, CommandPool, commandProgram } from '../../src/gateway/agent-program.ts';
 import { connect } from '../../src/gateway/agent-world.ts';
 import { type OpenGateway, openGateway } from '../../src/gateway/server.ts';
 import { openWorld } from '../../src/world/open-world.ts';
@@ -50,6 +50,42 @@ describe('a command', () => {
     setTimeout(() => over.abort(), 300);
     await expect(played).rejects.toThrow('was ended by SIGTERM');
   });
+});
+
+describe('a command whose processes are used again', () => {
+  const pool = (code: string) => new CommandPool(node(code), process.cwd());
+  const line = (code: string) => `
+    import { createInterface } from 'node:readline';
+    for await (const line of createInterface({ input: process.stdin })) { const run = JSON.parse(line); ${code} }`;
+  const run = (index: number, signal = new AbortController().signal) => ({ ...task, index, model, signal });
+  it('plays one episode after another in one process, and several at once in several', async () => {
+    const { play, dispose } = bound(
+      pool(line('console.log(JSON.stringify({ reward: process.pid + run.index / 10 }));')),
+    );
+    const rewards: number[] = [];
+    for (const index of [0, 1]) rewards.push((await play(run(index)))!.reward);
+    expect(Math.trunc(rewards[0]!)).toBe(Math.trunc(rewards[1]!));
+    const both = await Promise.all([play(run(0)), play(run(0))]);
+    expect(new Set(both.map((one) => one!.reward)).size).toBe(2);
+    dispose();
+  });
+  it('fails an episode that reports an error, whose process exits, or that is cut', async () => {
+    const { play, dispose } = bound(
+      pool(
+        line(
+          'if (run.index === 0) console.log(JSON.stringify({ error: "no page" })); if (run.index === 1) process.exit(0);',
+        ),
+      ),
+    );
+    await expect(play(run(0))).rejects.toThrow('the agent failed: "no page"');
+    await expect(play(run(1))).rejects.toThrow('ended before its episode did');
+    const over = new AbortController();
+    const cut = play(run(2, over.signal));
+    setTimeout(() => over.abort(), 300);
+    await expect(cut).rejects.toThrow('was ended by SIGTERM');
+    dispose();
+  });
+  const bound = (one: CommandPool) => ({ play: one.play, dispose: () => one.dispose() });
 });
 
 describe('a world of a command', () => {
