@@ -110,6 +110,16 @@ export class Episode implements GatewayEpisode {
     this.key = settings.key;
   }
 
+  /** Requests that came so far, whatever became of them. */
+  get arrivals(): number {
+    return this.#arrivals;
+  }
+
+  /** Calls that no `next` has taken yet. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   get items(): KeptReplies {
     return this.#items;
   }

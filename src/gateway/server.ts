@@ -10,6 +10,7 @@
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
@@ -115,9 +116,10 @@ export async function openGateway(options: GatewayOptions = {}): Promise<OpenGat
   return {
     url: server.url,
     open: () => doors.open(server.url, options),
-    close: () => {
+    async close() {
       doors.closeAll();
-      return server.close();
+      await setImmediate(); // the refusals of waiting calls go out
+      await server.close();
     },
   };
 }
@@ -301,8 +303,8 @@ function splitPath(url: string): { readonly id: string | undefined; readonly pat
 
 /** Dialect in whose form a path is refused. */
 function dialectOf(path: string): Dialect {
-  if (/\/messages\b/.test(path)) return messages;
-  return /\/responses\b/.test(path) ? responses : chat;
+  if (/(?:^|\/)messages\b/.test(path)) return messages;
+  return /(?:^|\/)responses\b/.test(path) ? responses : chat;
 }
 
 /** Keys that a request carries: OpenAI's header, Anthropic's, or both. */
