@@ -1,7 +1,10 @@
 /** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices read. Pure. */
 import { z } from 'zod';
+import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
+import { isRecord } from '../core/record.ts';
+import { FIELDS } from '../gateway/dialects/fields.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { choicesOfSchema } from './schema-choices.ts';
 
@@ -57,6 +60,7 @@ export const completionRequest = z.object({
     .nullish(),
 });
 const part = z.object({ type: z.literal('text'), text: z.string() });
+const noCalls = z.tuple([], { error: 'expected no calls: this policy calls no tools' }).nullish();
 
 /** Body of `POST /v1/chat/completions`. */
 export const chatRequest = z.object({
@@ -66,6 +70,7 @@ export const chatRequest = z.object({
       z.object({
         role: z.enum(['system', 'developer', 'user', 'assistant']),
         content: z.union([z.string(), z.array(part)]),
+        tool_calls: noCalls,
       }),
     )
     .min(1),
@@ -84,13 +89,11 @@ const LONGEST_TOKEN = 256;
 /** Answers of one request: prompts times `n`. */
 const MAX_ANSWERS = 1024;
 
-/**
- * Keys that change an answer and that no policy here can follow, with the values that change nothing. Others that are not known
- * are left alone, as OpenAI's own clients send keys of their own.
- */
+/** Keys that change an answer and that no policy here can follow, with the values that change nothing. */
 const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
   tools: (value) => Array.isArray(value) && value.length === 0,
-  tool_choice: (value) => value === 'none',
+  tool_choice: (value) => value === 'none' || value === 'auto',
+  parallel_tool_calls: (value) => typeof value === 'boolean',
   functions: (value) => Array.isArray(value) && value.length === 0,
   function_call: (value) => value === 'none',
   logit_bias: (value) => typeof value === 'object' && Object.keys(value as object).length === 0,
@@ -118,6 +121,23 @@ function refuseUnsupported(raw: unknown): void {
   for (const [key, isNeutral] of Object.entries(UNSUPPORTED)) {
     const value = (raw as Record<string, unknown>)[key];
     if (value !== undefined && value !== null && !isNeutral(value)) throw createUnsupported(key);
+  }
+}
+
+/**
+ * Refuses keys of a chat that are neither read here nor known to the dialect of chat completions as ignorable: dropped without
+ * a word, they would be taken for obeyed.
+ * @throws {RefusedRequest}
+ */
+export function refuseUnknown(raw: unknown): void {
+  if (!isRecord(raw)) return;
+  for (const [key, value] of Object.entries(raw)) {
+    if (value === null || Object.hasOwn(chatRequest.shape, key) || Object.hasOwn(UNSUPPORTED, key)) continue;
+    const field = FIELDS.chat.request.get(key);
+    if (field?.use === 'ignored') continue;
+    if (field) throw createUnsupported(key);
+    const shown = cutText(key);
+    throw new RefusedRequest(shown, 'this server does not know it; leave it out', 400, 'unknown_parameter');
   }
 }
 

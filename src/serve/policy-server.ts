@@ -39,6 +39,7 @@ import {
   RefusedRequest,
   readChoices,
   refuseLong,
+  refuseUnknown,
 } from './openai-requests.ts';
 import { actionIn, readConversation, readText, readTokens } from './policy-prompts.ts';
 import { metricsAnswer } from './server-metrics.ts';
@@ -194,7 +195,7 @@ class Completions {
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = this.#parse(chatRequest, request);
+    const body = this.#parse(chatRequest, request, refuseUnknown);
     const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
@@ -219,10 +220,17 @@ class Completions {
     return { id: `${kind}-${this.#next++}`, model: this.#model.name, created };
   }
 
-  /** Parsed body of a request for this model. @throws {RefusedRequest} */
-  #parse<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
+  /** Parsed body of a request for this model. @param refuse looks at its keys; may throw @throws {RefusedRequest} */
+  #parse<T extends CommonRequest>(
+    schema: z.ZodType<T>,
+    { body }: HttpRequest,
+    refuse: (raw: unknown) => void = () => {},
+  ): T {
     const { name, maxPositions, codec } = this.#model;
-    const parsed = parseRequest(schema, body, (raw) => refuseLong(raw, maxPositions, codec));
+    const parsed = parseRequest(schema, body, (raw) => {
+      refuse(raw);
+      refuseLong(raw, maxPositions, codec);
+    });
     if (parsed.model !== undefined && parsed.model !== name) throw this.unknownModel(parsed.model);
     return parsed;
   }

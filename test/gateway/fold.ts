@@ -384,7 +384,8 @@ function foldMessageStream(events: readonly ServerEvent[]): FoldedReply {
 /** Input of a tool as its deltas make it; the text itself where it is broken. */
 function readInput(json: string): unknown {
   try {
-    return JSON.parse(json);
+    const input: unknown = JSON.parse(json);
+    return typeof input === 'string' ? json : input;
   } catch {
     return json;
   }

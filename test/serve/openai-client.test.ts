@@ -115,6 +115,7 @@ describe('a policy that chooses', () => {
     ['two users in a row', { messages: [1, 2].map(() => ({ role: 'user', content: OPENING })) }, /in turn/],
     ['top_p', { top_p: 0.5 }, /top_p/],
     ['tools', { tools: [{ type: 'function', function: { name: 'f' } }] }, /tools: this server cannot follow it/],
+    ['a key that is not known', { new_key: 1 }, /new_key: this server does not know it/],
     ['tool_choice', { tools: [], tool_choice: 'required' }, /tool_choice: this server cannot follow it/],
     [
       'response_format',

@@ -1,5 +1,6 @@
 /** OpenAI's requests as they are read, and its answers as they are written, without a server. */
 import { describe, expect, it } from 'vitest';
+import { FIELDS } from '../../src/gateway/dialects/fields.ts';
 import {
   type Answered,
   chatBody,
@@ -15,6 +16,7 @@ import {
   RefusedRequest,
   readChoices,
   refuseLong,
+  refuseUnknown,
 } from '../../src/serve/openai-requests.ts';
 import type { Codec } from '../../src/text/reading/codec.ts';
 
@@ -66,6 +68,47 @@ describe('a request', () => {
     [{ messages: [{ role: 'user', content: 5 }] }, 'messages.0.content'],
   ])('of a chat %j is refused for its %s', (body, param) => {
     expect(refusal(() => chat(body)).param).toBe(param);
+  });
+
+  it.each([
+    [{ new_key: 1 }, 'new_key', 'unknown_parameter'],
+    [{ constructor: 1 }, 'constructor', 'unknown_parameter'],
+    [{ longplay: {} }, 'longplay', 'unknown_parameter'],
+    [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
+  ])('of a chat %j is refused for its key %s', (body, param, code) => {
+    expect(refusal(() => refuseUnknown({ messages: [], ...body }))).toMatchObject({ param, code, status: 400 });
+  });
+
+  it('of a chat may have every key that the dialect ignores, its own, and any that is null', () => {
+    const ignorable = [...FIELDS.chat.request]
+      .filter(([, { use }]) => use === 'ignored')
+      .map(([key]) => [key, { a: 1 }]);
+    expect(ignorable.length).toBeGreaterThan(10);
+    const own = { guided_choice: ['a'], structured_outputs: {}, return_token_ids: true, n: 2, logprobs: true };
+    const neutral = { tools: [], tool_choice: 'auto', parallel_tool_calls: true, new_key: null };
+    const body = { ...Object.fromEntries(ignorable), ...own, ...neutral, messages: [{ role: 'user', content: 'x' }] };
+    expect(parseRequest(chatRequest, JSON.stringify(body), refuseUnknown).guided_choice).toEqual(['a']);
+    for (const raw of [null, 5, [1]]) expect(() => refuseUnknown(raw)).not.toThrow();
+  });
+
+  it('of a chat is refused for each key that the dialect obeys and this server does not', () => {
+    const own = new Set(Object.keys(chatRequest.shape));
+    const keys = [...FIELDS.chat.request]
+      .filter(([key, { use }]) => use !== 'ignored' && !own.has(key))
+      .map(([key]) => key);
+    expect(keys).toEqual(expect.arrayContaining(['tools', 'tool_choice', 'top_k', 'audio']));
+    for (const key of keys) {
+      const body = { messages: [{ role: 'user', content: 'x' }], [key]: 'other' };
+      expect(refusal(() => parseRequest(chatRequest, JSON.stringify(body), refuseUnknown)).param).toBe(key);
+    }
+  });
+
+  it('of a chat is refused for calls in its history', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const message = { role: 'assistant', content: 'x' };
+    expect(refusal(() => chat({ messages: [{ ...message, tool_calls: [call] }] })).param).toBe('messages.0.tool_calls');
+    for (const none of [null, []])
+      expect(chat({ messages: [{ ...message, tool_calls: none }] }).messages).toHaveLength(1);
   });
 
   it('may have null for what it leaves open', () => {

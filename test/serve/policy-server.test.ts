@@ -173,8 +173,12 @@ describe('answers', () => {
     const { ask, get } = await started();
     const unknown = { error: { type: 'invalid_request_error', param: 'model', code: 'model_not_found' } };
     expect(await get('/v1/models/other')).toMatchObject(unknown);
-    for (const path of ['/v1/completions', '/v1/chat/completions']) {
-      const body = { model: 'other', prompt: 'x', messages: [{ role: 'user', content: 'x' }] };
+    const asked = {
+      '/v1/completions': { prompt: 'x' },
+      '/v1/chat/completions': { messages: [{ role: 'user', content: 'x' }] },
+    };
+    for (const [path, given] of Object.entries(asked)) {
+      const body = { model: 'other', ...given };
       const answer = await ask(path, body);
       expect(answer.status).toBe(404);
       expect(await answer.json()).toMatchObject(unknown);

@@ -15,6 +15,13 @@ export class Conversation {
     }
   }
 
+  /** Begins anew with another context. @param kept messages at the beginning that stay */
+  restart(kept: number, context: readonly ConversationMessage[]): void {
+    this.messages.length = kept;
+    this.#calls.clear();
+    this.addAll(context);
+  }
+
   /** Adds a text of the program's. */
   addText(role: 'system' | 'user', content: string): void {
     this.messages.push({ role, content });

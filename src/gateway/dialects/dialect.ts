@@ -41,9 +41,9 @@ export type StoredItem =
 
 /** Ids of one reply; the gateway mints them. */
 export interface ReplyIds {
-  /** Of the whole reply: `chatcmpl-…`, `resp_…`, `msg_…`. */
+  /** Id of the whole reply: `chatcmpl-…`, `resp_…`, `msg_…`. */
   readonly reply: string;
-  /** Of the message, reasoning and call items of a response; `call` of call number i. */
+  /** Ids of the message, reasoning and call items of a response. */
   readonly message: string;
   readonly reasoning: string;
   callItem(i: number): string;

@@ -2,10 +2,11 @@
 
 /** Event that carries data alone, as in streams of chat completions. */
 export function printData(data: unknown): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
+  const text = JSON.stringify(data);
+  return `data: ${text}\n\n`;
 }
 
 /** Event that is named by the type of its data. */
 export function printEvent<T extends { readonly type: string }>(data: T): string {
-  return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+  return `event: ${data.type}\n${printData(data)}`;
 }

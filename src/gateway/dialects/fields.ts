@@ -129,9 +129,9 @@ const RESPONSES: FieldTable = {
   nested: new Map([
     ...all(obeyed, 'input[].type input[].role input[].content input[].content[].type input[].content[].text'),
     ...all(obeyed, 'input[].content[].refusal input[].id input[].call_id input[].name input[].arguments'),
-    ...all(obeyed, 'input[].output input[].output[].type input[].output[].text'),
+    ...all(obeyed, 'input[].output input[].output[].type input[].output[].text input[].encrypted_content'),
     ...all(obeyed, 'input[].summary input[].summary[].type input[].summary[].text'),
-    ...all(copied, 'input[].status input[].phase input[].parsed_arguments input[].encrypted_content input[].caller'),
+    ...all(copied, 'input[].status input[].phase input[].parsed_arguments input[].caller'),
     ...all(copied, 'input[].content[].annotations input[].content[].logprobs input[].content[].parsed'),
     ...all(hint, 'input[].content[].prompt_cache_breakpoint input[].output[].prompt_cache_breakpoint'),
     ...all(obeyed, 'tools[].type tools[].name tools[].description'),

@@ -1,4 +1,5 @@
 /** Responses of OpenAI (`POST …/v1/responses`). */
+import { describeValue } from '../../core/describe-value.ts';
 import type { AnswerFormat, ModelReply, ToolCall, ToolChoice } from '../../core/model-call.ts';
 import { Conversation } from './conversation.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds, type StoredItems } from './dialect.ts';
@@ -64,7 +65,7 @@ function readMessages(request: Fields, instructions: string, items: StoredItems)
   else if (!isAbsent(input) || previous === undefined) {
     if (!Array.isArray(input)) throw refuseValue('input', 'a text or a list of items', input);
     if (input.length === 0 && previous === undefined) throw refuseValue('input', 'at least one item', input);
-    const turns = new Turns(conversation, items);
+    const turns = new Turns(conversation, items, instructions === '' ? 0 : 1);
     for (let i = 0; i < input.length; i++) turns.read(input[i], `input[${i}]`);
     turns.close();
   }
@@ -73,7 +74,11 @@ function readMessages(request: Fields, instructions: string, items: StoredItems)
 
 /** Refusal of an id that nothing is behind, as OpenAI's server answers it. */
 function refuseId(path: string, kind: string, id: string): RefusedCall {
-  return new RefusedCall(404, `${path}: expected the id of a ${kind} that is kept here, got ${id}`, path);
+  return new RefusedCall(
+    404,
+    `${path}: expected the id of a ${kind} that is kept here, got ${describeValue(id)}`,
+    path,
+  );
 }
 
 /**
@@ -83,13 +88,16 @@ function refuseId(path: string, kind: string, id: string): RefusedCall {
 class Turns {
   readonly #conversation: Conversation;
   readonly #items: StoredItems;
+  /** Messages at the beginning that are no items. */
+  readonly #instructions: number;
   #reasoning = '';
   #content: string | undefined;
   #calls: ToolCall[] = [];
 
-  constructor(conversation: Conversation, items: StoredItems) {
+  constructor(conversation: Conversation, items: StoredItems, instructions: number) {
     this.#conversation = conversation;
     this.#items = items;
+    this.#instructions = instructions;
   }
 
   read(value: unknown, path: string): void {
@@ -118,8 +126,11 @@ class Turns {
       case 'item_reference':
         this.#readReference(readName(item.id, `${path}.id`), path);
         break;
+      case 'compaction':
+        this.#readCompaction(readName(item.encrypted_content, `${path}.encrypted_content`), path);
+        break;
       default:
-        throw refusePart(path, item.type, 'message, reasoning, function_call, function_call_output or item_reference');
+        throw refusePart(path, item.type, 'a message, reasoning, a function call, its output or an item_reference');
     }
   }
 
@@ -177,6 +188,14 @@ class Turns {
       default:
         throw refuseId(`${path}.id`, 'item', id);
     }
+  }
+
+  /** Reads an item of `/responses/compact`: it stands for the whole context behind the response id that it carries. */
+  #readCompaction(id: string, path: string): void {
+    const context = this.#items.response(id);
+    if (context === undefined) throw refuseId(`${path}.encrypted_content`, 'response', id);
+    this.close();
+    this.#conversation.restart(this.#instructions, context); // what came before it is copied from there
   }
 
   #addReasoning(text: string): void {
