@@ -38,7 +38,7 @@ export interface GatewayOptions {
   readonly model?: string | undefined;
   /** Tokens of a rendered prompt, for `count_tokens`. Default: its characters divided by 4. */
   readonly countTokens?: ((call: ModelCall) => number | Promise<number>) | undefined;
-  /** Bytes of a body beyond which no context could hold it: 400. It bounds the time that one request takes. Default 4 MiB. */
+  /** Bytes of a body beyond which no context could hold it: 400. It bounds the time that one request takes. Default 2 MiB. */
   readonly maxContextBytes?: number | undefined;
   /** Clock of held calls. Default: the machine's. */
   readonly clock?: Clock | undefined;
@@ -135,7 +135,7 @@ class Doors {
   readonly #ended = new Set<string>();
   readonly #targets = new WeakMap<IncomingMessage, Target>();
 
-  constructor({ limits, maxContextBytes = 4 * 1024 * 1024 }: GatewayOptions) {
+  constructor({ limits, maxContextBytes = 2 * 1024 * 1024 }: GatewayOptions) {
     this.#maxBodyBytes = limits?.maxBodyBytes ?? 64 * 1024 * 1024;
     this.#maxContextBytes = Math.min(maxContextBytes, this.#maxBodyBytes);
   }

@@ -198,6 +198,9 @@ describe.each(DIALECTS)('calls in %s', (dialect) => {
       expect([body.slice(0, 40), received.status]).toEqual([body.slice(0, 40), 400]);
       expect(errorOf(dialect, received).message.length).toBeGreaterThan(5);
     }
+    const twice = JSON.stringify(bodyOf(dialect, question('q'))).replace('{', '{"model":"other",');
+    const received = await ask(episode, dialect, twice).received;
+    expect([received.status, errorOf(dialect, received).message]).toEqual([400, expect.stringContaining('model')]);
     const bad: Turn[][] = [[], [{ result: 'r', id: 'call_9_9' }]];
     for (const turns of bad) {
       expect((await ask(episode, dialect, bodyOf(dialect, turns)).received).status).toBe(400);
