@@ -79,7 +79,8 @@ describe('one conversation', () => {
     ];
     const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'x' };
     const redacted = { type: 'redacted_thinking', data: 'x' };
-    const turn = [thinking, redacted, { type: 'text', text: 'I will.' }, block];
+    const more = { ...thinking, thinking: 'm.' };
+    const turn = [{ ...thinking, thinking: 'H' }, redacted, more, { type: 'text', text: 'I will.' }, block];
     const read = parse('messages', {
       system: [{ type: 'text', text: 'S', cache_control: { type: 'ephemeral' } }],
       messages: [user, { role: 'assistant', content: turn }, { role: 'user', content: results }, late, go],
@@ -227,6 +228,13 @@ describe('one conversation', () => {
       reasoning: 'R',
     });
     expect(items(user, item, thought, { ...item, call_id: 'call_1_0' })).toHaveLength(3);
+    for (const role of ['user', 'system']) {
+      expect(items(user, message('a'), { role, content: 'b' }).map((one) => one.role)).toEqual([
+        'user',
+        'assistant',
+        role,
+      ]);
+    }
     expect(items(user, thought)[1]).toEqual({ role: 'assistant', content: '', reasoning: 'R' });
     const both = items(user, item, { ...item, call_id: 'call_0_1' });
     expect(both[1]).toMatchObject({ calls: [{ id: 'call_0_0' }, { id: 'call_0_1' }] });
@@ -360,6 +368,12 @@ describe('tools', () => {
   });
 });
 
+it.each(['chat', 'responses'] as const)('%s names the words of a choice', (id) => {
+  expect(refusal(() => parse(id, { tool_choice: 'any' })).message).toBe(
+    'tool_choice: expected auto, none, required or a function, got "any"',
+  );
+});
+
 describe('the form of an answer', () => {
   const schema = { type: 'object' };
   const named = { type: 'json-schema', name: 'city', schema };
@@ -439,7 +453,9 @@ describe('settings', () => {
     ['chat', { temperature: '0' }, 'temperature'],
     ['chat', { top_p: 2 }, 'top_p'],
     ['chat', { top_k: 1.5 }, 'top_k'],
-    ['chat', { presence_penalty: 3 }, 'presence_penalty'],
+    ['chat', { presence_penalty: 2.5 }, 'presence_penalty'],
+    ['chat', { frequency_penalty: -2.5 }, 'frequency_penalty'],
+    ['chat', { frequency_penalty: 2.5 }, 'frequency_penalty'],
     ['chat', { seed: 0.5 }, 'seed'],
     ['chat', { stop: '' }, 'stop'],
     ['chat', { stop: ['a', 5] }, 'stop[1]'],
