@@ -558,6 +558,12 @@ describe('routes', () => {
     const url = `${episode.root}/v1/responses/compact`;
     const unknown = await send(url, { model: 'm', previous_response_id: 'resp_99' }, { headers: compact }).received;
     expect(unknown.status).toBe(404);
+    // A compacted history stands for the whole one: the next call continues the chain.
+    const compacted = await send(url, { model: 'm', previous_response_id: 'resp_1' }, { headers: compact }).received;
+    const { output } = JSON.parse(compacted.text) as { output: { role?: string; type: string }[] };
+    expect(output.map(({ role, type }) => role ?? type)).toEqual(['user', 'user', 'compaction']);
+    const onwards = await say({ instructions: 'Be brief.', input: [...output, { role: 'user', content: 't' }] }, 'e');
+    expect([onwards.call!.parent, onwards.call!.fresh]).toEqual([1, [{ role: 'user', content: 't' }]]);
     episode.finish();
     const closing = await say({ previous_response_id: 'resp_1', input: 'x' });
     const { id } = JSON.parse(closing.received.text) as { id: string };
