@@ -20,7 +20,7 @@ import type { Refusal } from '../http/access.ts';
 import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app.ts';
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
 import { type AgentOutcome, readOutcome } from './agent-program.ts';
-import { type Dialect, RefusedCall } from './dialects/dialect.ts';
+import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
 import { DIALECTS } from './dialects/dialects.ts';
 import { parseCount } from './dialects/messages.ts';
 import { Episode, errorOf, parseBody } from './episode.ts';
@@ -127,7 +127,8 @@ export async function openGateway(options: GatewayOptions = {}): Promise<OpenGat
 /** Doors of the episodes: their ids and keys. Texts of others are compared by their hashes, in constant time. */
 class Doors {
   readonly #maxBodyBytes: number;
-  readonly #maxContextBytes: number;
+  /** Bounds on what a context may have. */
+  readonly #limits: Readonly<Record<DialectId, BodyLimit>>;
   readonly #episodes = new Map<string, { readonly episode: Episode; readonly key: Buffer }>();
   /** Hashes of the keys of living episodes. */
   readonly #keys = new Set<string>();
@@ -137,7 +138,10 @@ class Doors {
 
   constructor({ limits, maxContextBytes = 2 * 1024 * 1024 }: GatewayOptions) {
     this.#maxBodyBytes = limits?.maxBodyBytes ?? 64 * 1024 * 1024;
-    this.#maxContextBytes = Math.min(maxContextBytes, this.#maxBodyBytes);
+    const max = Math.min(maxContextBytes, this.#maxBodyBytes);
+    const message = `prompt is too long: more than the maximum of ${max} bytes`;
+    const limit = (dialect: Dialect) => limitOf(dialect, max, 400, message, 'context_length_exceeded');
+    this.#limits = { chat: limit(chat), responses: limit(responses), messages: limit(messages) };
   }
 
   /** Opens an episode. @param url of the server */
@@ -197,9 +201,7 @@ class Doors {
     const known = path.startsWith('v1/') ? ROUTES[path.replace(/^v1\/(?:v1\/)?/, '')] : undefined;
     if (!known || known.method !== method) return refusalIn(dialect, 404, `nothing at ${method} /${path}`);
     this.#targets.set(request, { episode, ...known });
-    const max = this.#maxContextBytes;
-    const got = length > 0 ? `${length} bytes` : 'more bytes';
-    return limitOf(dialect, max, 400, `prompt is too long: ${got} > ${max} maximum`, 'context_length_exceeded');
+    return this.#limits[dialect.id];
   }
 }
 
