@@ -6,7 +6,14 @@
 import { connect, type Socket } from 'node:net';
 
 /** Next request of a client, given the body of the last answer; undefined ends it. */
-export type Client = (lastBody: string) => { readonly path: string; readonly body: string } | undefined;
+export type Client = (lastBody: string) => LoadRequest | undefined;
+
+export interface LoadRequest {
+  readonly path: string;
+  /** Further lines of the head, each with its end. */
+  readonly headers?: string;
+  readonly body: string;
+}
 
 /** Result of a load: requests a second, and latencies in milliseconds. */
 export interface LoadResult {
@@ -46,10 +53,10 @@ export async function load(
               resolve();
               return;
             }
-            const { path, body } = request;
+            const { path, headers = '', body } = request;
             sentAt = performance.now();
             socket.write(
-              `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+              `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
             );
           };
           socket.on('connect', () => send(''));

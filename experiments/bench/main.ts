@@ -25,6 +25,7 @@ const benches: Readonly<Record<string, Entry>> = {
     load: async () => ({ print: (await import('./cluster.ts')).clusterBench }),
   },
   envs: { load: () => import('./envs.ts') },
+  gateway: { load: () => import('./gateway.ts') },
   learner: { load: () => import('./learner.ts') },
   llm: {
     flags: ['python', 'seconds', 'only', 'bases', 'model'],

@@ -51,25 +51,37 @@ export function findDuplicateKey(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = []; // names of each open object; undefined for a list
   let isKey = false;
   for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (char === '{') {
-      open.push(new Set());
-      isKey = true;
-    } else if (char === '[') {
-      open.push(undefined);
-      isKey = false;
-    } else if (char === '}' || char === ']') open.pop();
-    else if (char === ',') isKey = open.at(-1) !== undefined;
-    else if (char === ':') isKey = false;
-    else if (char === '"') {
-      const end = endOfString(text, at);
-      if (isKey) {
-        const names = open.at(-1)!;
-        const name = JSON.parse(text.slice(at, end + 1)) as string;
-        if (names.has(name)) return name;
-        names.add(name);
+    switch (text.charCodeAt(at)) {
+      case 0x7b: // {
+        open.push(new Set());
+        isKey = true;
+        break;
+      case 0x5b: // [
+        open.push(undefined);
+        isKey = false;
+        break;
+      case 0x7d: // }
+      case 0x5d: // ]
+        open.pop();
+        break;
+      case 0x2c: // ,
+        isKey = open.at(-1) !== undefined;
+        break;
+      case 0x3a: // :
+        isKey = false;
+        break;
+      case 0x22: {
+        // "
+        const end = endOfString(text, at);
+        if (isKey) {
+          const names = open.at(-1)!;
+          const raw = text.slice(at + 1, end);
+          const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
+          if (names.has(name)) return name;
+          names.add(name);
+        }
+        at = end;
       }
-      at = end;
     }
   }
   return undefined;

@@ -189,16 +189,35 @@ function canonicalArguments(text: string): string {
 const MAX_NESTING = 500;
 
 /** JSON with sorted keys. Keys without a value are left out. @throws {RangeError} beyond 500 levels of nesting */
-export function canonicalJson(value: unknown, depth = 0): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  if (depth === MAX_NESTING) throw new RangeError(`values nested more than ${MAX_NESTING} levels deep`);
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item, depth + 1)).join(',')}]`;
-  const record = value as Readonly<Record<string, unknown>>;
-  const keys = Object.keys(record)
-    .filter((key) => record[key] !== undefined)
-    .sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key], depth + 1)}`).join(',')}}`;
+export function canonicalJson(value: unknown): string {
+  return isSorted(value, 0) ? (JSON.stringify(value) ?? 'null') : sortedJson(value);
 }
+
+/** True for a value whose keys are in order all the way down: most are. */
+function isSorted(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth === MAX_NESTING) throw new RangeError(`values nested more than ${MAX_NESTING} levels deep`);
+  if (Array.isArray(value)) return value.every((item) => isSorted(item, depth + 1));
+  let last: string | undefined;
+  for (const key in value) {
+    if ((last !== undefined && key < last) || !isSorted((value as Fields)[key], depth + 1)) return false;
+    last = key;
+  }
+  return true;
+}
+
+function sortedJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`;
+  const fields = value as Fields;
+  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined);
+  return `{${keys
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${sortedJson(fields[key])}`)
+    .join(',')}}`;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
 
 function digest(text: string): string {
   return hash('sha256', text, 'base64');

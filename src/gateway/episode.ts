@@ -10,8 +10,9 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../core/clock.ts';
+import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
-import { parseJson } from '../core/json-text.ts';
+import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ModelCall, ModelReply } from '../core/model-call.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
@@ -108,6 +109,16 @@ export class Episode implements GatewayEpisode {
     this.baseURL = settings.baseURL;
     this.root = settings.root;
     this.key = settings.key;
+  }
+
+  /** Requests that came so far, whatever became of them. */
+  get arrivals(): number {
+    return this.#arrivals;
+  }
+
+  /** Calls that no `next` has taken yet. */
+  get waiting(): number {
+    return this.#queue.length;
   }
 
   get items(): KeptReplies {
@@ -447,9 +458,14 @@ export function errorOf(dialect: Dialect, thrown: unknown): DecidedAnswer {
 /** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, or has a name twice */
 export function parseBody(body: Buffer): unknown {
   const text = body.toString('utf8');
+  let value: unknown;
   try {
-    return parseJson(text);
+    value = parseJson(text);
   } catch (thrown) {
     throw new RefusedCall(400, `expected JSON: ${messageOf(thrown)}`);
   }
+  const twice = findDuplicateKey(text);
+  if (twice === undefined) return value;
+  const name = cutText(twice);
+  throw new RefusedCall(400, `${name}: expected a field once, got it twice in one object`, name);
 }

@@ -3,6 +3,7 @@
  * keeps the connection: white space before JSON, comments in a stream. Node's `fetch` gives up after 300 s without a byte.
  */
 import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.ts';
 import type { HttpAnswer } from '../http/app.ts';
 
@@ -22,6 +23,7 @@ export interface DecidedAnswer {
 export class Exchange {
   /** Answer as the server sends it. */
   readonly answer: Promise<HttpAnswer>;
+  readonly #outgoing: ServerResponse;
   readonly #clock: Clock;
   readonly #requestId: string;
   #isStream = false;
@@ -39,8 +41,18 @@ export class Exchange {
     this.answer = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    if (outgoing.destroyed) this.#close(false);
-    else outgoing.once('close', () => this.#close(outgoing.writableFinished && this.#decided !== undefined));
+    this.#outgoing = outgoing;
+    const { socket } = outgoing;
+    if (!socket || socket.destroyed) {
+      this.#close(false);
+      return;
+    }
+    // Of a socket that is destroyed Node says that all was written, whatever it still held.
+    let isWritten = false;
+    outgoing.once('finish', () => {
+      isWritten = !socket.destroyed;
+    });
+    outgoing.once('close', () => this.#close(isWritten && this.#decided !== undefined));
   }
 
   /** Holds the connection until there is an answer. @param isStream true where it will be server-sent events */
@@ -96,7 +108,12 @@ export class Exchange {
       yield body;
       return;
     }
-    if (this.#isStream && errorEvent !== undefined) yield errorEvent;
+    if (this.#isStream && errorEvent !== undefined) {
+      yield errorEvent;
+      // The next step destroys the socket, with what it has not written.
+      do await setImmediate();
+      while (this.#outgoing.writableLength > 0 && !this.#closed);
+    }
     throw new Error('the call failed after its answer had begun');
   }
 

@@ -10,6 +10,7 @@
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
@@ -19,7 +20,7 @@ import type { Refusal } from '../http/access.ts';
 import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app.ts';
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
 import { type AgentOutcome, readOutcome } from './agent-program.ts';
-import { type Dialect, RefusedCall } from './dialects/dialect.ts';
+import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
 import { DIALECTS } from './dialects/dialects.ts';
 import { parseCount } from './dialects/messages.ts';
 import { Episode, errorOf, parseBody } from './episode.ts';
@@ -37,7 +38,7 @@ export interface GatewayOptions {
   readonly model?: string | undefined;
   /** Tokens of a rendered prompt, for `count_tokens`. Default: its characters divided by 4. */
   readonly countTokens?: ((call: ModelCall) => number | Promise<number>) | undefined;
-  /** Bytes of a body beyond which no context could hold it: 400. It bounds the time that one request takes. Default 4 MiB. */
+  /** Bytes of a body beyond which no context could hold it: 400. It bounds the time that one request takes. Default 2 MiB. */
   readonly maxContextBytes?: number | undefined;
   /** Clock of held calls. Default: the machine's. */
   readonly clock?: Clock | undefined;
@@ -115,9 +116,10 @@ export async function openGateway(options: GatewayOptions = {}): Promise<OpenGat
   return {
     url: server.url,
     open: () => doors.open(server.url, options),
-    close: () => {
+    async close() {
       doors.closeAll();
-      return server.close();
+      await setImmediate(); // the refusals of waiting calls go out
+      await server.close();
     },
   };
 }
@@ -125,7 +127,8 @@ export async function openGateway(options: GatewayOptions = {}): Promise<OpenGat
 /** Doors of the episodes: their ids and keys. Texts of others are compared by their hashes, in constant time. */
 class Doors {
   readonly #maxBodyBytes: number;
-  readonly #maxContextBytes: number;
+  /** Bounds on what a context may have. */
+  readonly #limits: Readonly<Record<DialectId, BodyLimit>>;
   readonly #episodes = new Map<string, { readonly episode: Episode; readonly key: Buffer }>();
   /** Hashes of the keys of living episodes. */
   readonly #keys = new Set<string>();
@@ -133,9 +136,12 @@ class Doors {
   readonly #ended = new Set<string>();
   readonly #targets = new WeakMap<IncomingMessage, Target>();
 
-  constructor({ limits, maxContextBytes = 4 * 1024 * 1024 }: GatewayOptions) {
+  constructor({ limits, maxContextBytes = 2 * 1024 * 1024 }: GatewayOptions) {
     this.#maxBodyBytes = limits?.maxBodyBytes ?? 64 * 1024 * 1024;
-    this.#maxContextBytes = Math.min(maxContextBytes, this.#maxBodyBytes);
+    const max = Math.min(maxContextBytes, this.#maxBodyBytes);
+    const message = `prompt is too long: more than the maximum of ${max} bytes`;
+    const limit = (dialect: Dialect) => limitOf(dialect, max, 400, message, 'context_length_exceeded');
+    this.#limits = { chat: limit(chat), responses: limit(responses), messages: limit(messages) };
   }
 
   /** Opens an episode. @param url of the server */
@@ -195,9 +201,7 @@ class Doors {
     const known = path.startsWith('v1/') ? ROUTES[path.replace(/^v1\/(?:v1\/)?/, '')] : undefined;
     if (!known || known.method !== method) return refusalIn(dialect, 404, `nothing at ${method} /${path}`);
     this.#targets.set(request, { episode, ...known });
-    const max = this.#maxContextBytes;
-    const got = length > 0 ? `${length} bytes` : 'more bytes';
-    return limitOf(dialect, max, 400, `prompt is too long: ${got} > ${max} maximum`, 'context_length_exceeded');
+    return this.#limits[dialect.id];
   }
 }
 
@@ -301,8 +305,8 @@ function splitPath(url: string): { readonly id: string | undefined; readonly pat
 
 /** Dialect in whose form a path is refused. */
 function dialectOf(path: string): Dialect {
-  if (/\/messages\b/.test(path)) return messages;
-  return /\/responses\b/.test(path) ? responses : chat;
+  if (/(?:^|\/)messages\b/.test(path)) return messages;
+  return /(?:^|\/)responses\b/.test(path) ? responses : chat;
 }
 
 /** Keys that a request carries: OpenAI's header, Anthropic's, or both. */

@@ -54,7 +54,11 @@ export function send(
   const request = httpRequest(url, {
     method,
     agent: agent ?? false,
-    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes), ...headers },
+    headers: {
+      'content-type': 'application/json',
+      ...(headers?.['transfer-encoding'] ? {} : { 'content-length': Buffer.byteLength(bytes) }),
+      ...headers,
+    },
   });
   let text = '';
   const begun = new Promise<{ status: number; headers: IncomingHttpHeaders }>((resolve, reject) => {
