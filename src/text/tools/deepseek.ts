@@ -3,11 +3,11 @@ import type { Tool } from '../../core/model-call.ts';
 import { skipSpace, spaceObject } from './literal.ts';
 import {
   afterReasoning,
-  malformedReply,
   type ParsedReply,
   plainReply,
   type Repair,
   readRepaired,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
@@ -65,7 +65,7 @@ function parseBody(body: string, _tools: readonly Tool[], isCut: boolean): Parse
     else if (calls.length > 0 && skipSpace(body, at) === body.length) {
       repairs.push('close-tag');
       break;
-    } else return malformedReply(body, `the call ${calls.length + 1} behind ${OPEN} cannot be read`);
+    } else return rejectReply(body, `the call ${calls.length + 1} behind ${OPEN} cannot be read`);
   }
   return { content: body.slice(0, first), calls, repairs };
 }

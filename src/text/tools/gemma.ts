@@ -2,14 +2,15 @@
  * Gemma's formats: `call:name{key:value,…}` with bare keys and texts between markers. FunctionGemma and Gemma 4 differ in
  * the markers.
  */
+import { parseJson } from '../../core/json-text.ts';
 import { readLiteral, skipSpace } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
   joinContent,
-  malformedReply,
   type ParseBody,
   plainReply,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
@@ -35,7 +36,7 @@ function formatOf(markers: Markers): ToolFormat {
   const { id, open, close, quote } = markers;
   const print = ({ name, arguments: args }: WrittenCall) => {
     const members = readLiteral(args, skipSpace(args, 0))?.members ?? new Map();
-    const list = [...members].map(([key, one]) => `${key}:${printValue(JSON.parse(one.json), one.json, quote)}`);
+    const list = [...members].map(([key, one]) => `${key}:${printValue(parseJson(one.json), one.json, quote)}`);
     return `${open}call:${name}{${list.join(',')}}${close}`;
   };
   return {
@@ -65,8 +66,7 @@ function parseWithin({ open, close, quote }: Markers): ParseBody {
       const read = new Reader(body, at + open.length, quote).call();
       const closed = read && body.startsWith(close, read.end);
       if (!closed && isCut) break;
-      if (!read || (!closed && read.end !== body.length))
-        return malformedReply(body, `what follows ${open} is no call`);
+      if (!read || (!closed && read.end !== body.length)) return rejectReply(body, `what follows ${open} is no call`);
       calls.push(read.call);
       unclosed = !closed;
       at = skipSpace(body, read.end + close.length);

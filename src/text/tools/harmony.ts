@@ -3,7 +3,7 @@
  * text, and a message to `functions.<name>` is a call. The recipient stands before or behind the channel.
  */
 import { skipSpace, spaceObject } from './literal.ts';
-import { malformedReply, type Repair, readRepaired, type ToolFormat, type WrittenCall } from './tool-format.ts';
+import { type Repair, readRepaired, rejectReply, type ToolFormat, type WrittenCall } from './tool-format.ts';
 
 const START = '<|start|>';
 const CHANNEL = '<|channel|>';
@@ -43,7 +43,7 @@ export const harmony: ToolFormat = {
           behind === text.length ? !isCut : behind !== undefined && endOfMessage(text, behind) === behind;
         if (value?.kind !== 'object' || !isClosed) {
           if (isCut) break;
-          return malformedReply(text, `the arguments of ${name} are no JSON object`);
+          return rejectReply(text, `the arguments of ${name} are no JSON object`);
         }
         const json = value.isPython ? value.json : text.slice(value.start, value.end);
         calls.push({ name, arguments: json });

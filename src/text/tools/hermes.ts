@@ -1,17 +1,18 @@
 /** Hermes format: `<tool_call>` tags around JSON. Qwen 2.5 and 3, Hermes, SmolLM3, and templates without tools. */
 import type { Tool } from '../../core/model-call.ts';
-import { skipSpace, spaceObject } from './literal.ts';
+import { printJson, skipSpace, spaceObject } from './literal.ts';
 import {
+  addAll,
   afterReasoning,
   beforeCall,
   callOfObject,
   joinContent,
-  malformedReply,
   type ParsedReply,
   plainReply,
   type Repair,
   readRepaired,
   readUnclosed,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
   withoutFence,
@@ -29,7 +30,7 @@ export const hermes: ToolFormat = {
 };
 
 function printCall({ name, arguments: args }: WrittenCall): string {
-  return `${OPEN}\n{"name": ${JSON.stringify(name)}, "arguments": ${spaceObject(args)}}\n${CLOSE}`;
+  return `${OPEN}\n{"name": ${printJson(name)}, "arguments": ${spaceObject(args)}}\n${CLOSE}`;
 }
 
 function parseBody(body: string, tools: readonly Tool[], isCut: boolean): ParsedReply {
@@ -40,8 +41,8 @@ function parseBody(body: string, tools: readonly Tool[], isCut: boolean): Parsed
   for (let at = first; at >= 0; ) {
     const tag = readTag(body, at + OPEN.length, isCut, repairs);
     if (tag === 'unfinished') break;
-    if (!tag) return malformedReply(body, `the JSON in the tag ${calls.length + 1} of ${OPEN} is no call`);
-    calls.push(...tag.calls);
+    if (!tag) return rejectReply(body, `the JSON in the tag ${calls.length + 1} of ${OPEN} is no call`);
+    addAll(calls, tag.calls);
     at = body.indexOf(OPEN, tag.end);
   }
   return { content: beforeCall(body.slice(0, first)), calls, repairs };
@@ -57,7 +58,8 @@ function readTag(body: string, at: number, isCut: boolean, repairs: Repair[]) {
     const closed = body.startsWith(CLOSE, behind);
     if (closed || behind === body.length) {
       if (!closed && isCut) return 'unfinished';
-      repairs.push(...read.repairs, ...(closed ? [] : (['close-tag'] as const)));
+      addAll(repairs, read.repairs);
+      if (!closed) repairs.push('close-tag');
       return { calls: read.calls, end: closed ? behind + CLOSE.length : behind };
     }
   }
@@ -66,7 +68,8 @@ function readTag(body: string, at: number, isCut: boolean, repairs: Repair[]) {
   const end = close < 0 ? body.length : close;
   const inner = readInner(body.slice(start, end));
   if (!inner) return undefined;
-  repairs.push(...inner.repairs, ...(close < 0 ? (['close-tag'] as const) : []));
+  addAll(repairs, inner.repairs);
+  if (close < 0) repairs.push('close-tag');
   return { calls: inner.calls, end };
 }
 

@@ -2,6 +2,7 @@
  * Literals: JSON values as models write them, read at a place of a text. Python's literals are read too where they are
  * allowed. Numbers stay as they were written, so that `1.0` and large integers keep their digits.
  */
+import { parseJson } from '../../core/json-text.ts';
 
 /** Value read from a text. */
 export interface Literal {
@@ -55,7 +56,7 @@ export function printJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(printJson).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   const members = Object.entries(value).filter(([, one]) => one !== undefined);
-  return `{${members.map(([key, one]) => `${JSON.stringify(key)}: ${printJson(one)}`).join(', ')}}`;
+  return `{${members.map(([key, one]) => `${printJson(key)}: ${printJson(one)}`).join(', ')}}`;
 }
 
 /** Spaces the JSON text of an object as Python does; `{}` for what is no object. */
@@ -182,7 +183,7 @@ class LiteralReader {
 
 function parseString(written: string): string | undefined {
   try {
-    return (JSON.parse(written) as string).toWellFormed();
+    return (parseJson(written) as string).toWellFormed();
   } catch {
     return undefined;
   }

@@ -1,16 +1,16 @@
 /** Llama's JSON: a reply that is one object `{"name", "parameters"}`, or several with `;` between. Llama 3.1 to 3.3. */
 import type { Tool } from '../../core/model-call.ts';
-import { skipSpace, spaceObject } from './literal.ts';
+import { printJson, skipSpace, spaceObject } from './literal.ts';
 import { readPythonCall } from './pythonic.ts';
 import {
   afterReasoning,
   callOfObject,
-  malformedReply,
   type ParsedReply,
   plainReply,
   type Repair,
   readRepaired,
   readUnclosed,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
   withoutFence,
@@ -28,7 +28,7 @@ export const llamaJson: ToolFormat = {
 };
 
 function printCall({ name, arguments: args }: WrittenCall): string {
-  return `{"name": ${JSON.stringify(name)}, "parameters": ${spaceObject(args)}}`;
+  return `{"name": ${printJson(name)}, "parameters": ${spaceObject(args)}}`;
 }
 
 /** Beginning of an object that is meant as a call. */
@@ -51,7 +51,7 @@ function parseBody(body: string, tools: readonly Tool[], isCut: boolean): Parsed
     };
   }
   if (!isMeant || unfenced !== undefined) return plainReply(body);
-  return isCut ? plainReply('') : malformedReply(body, 'the JSON is no call');
+  return isCut ? plainReply('') : rejectReply(body, 'the JSON is no call');
 }
 
 function readCalls(text: string, isCut: boolean) {

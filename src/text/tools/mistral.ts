@@ -3,16 +3,17 @@
  * and later). Either parser reads both.
  */
 import type { Tool } from '../../core/model-call.ts';
-import { readLiteral, skipSpace, spaceObject } from './literal.ts';
+import { printJson, readLiteral, skipSpace, spaceObject } from './literal.ts';
 import {
+  addAll,
   afterReasoning,
   beforeCall,
   callOfObject,
-  malformedReply,
   type ParsedReply,
   plainReply,
   type Repair,
   readRepaired,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
@@ -31,7 +32,7 @@ export const mistralList: ToolFormat = {
   markers,
   print(content, calls) {
     const list = calls.map(({ name, arguments: args }) => {
-      return `{"name": ${JSON.stringify(name)}, "arguments": ${spaceObject(args)}}`;
+      return `{"name": ${printJson(name)}, "arguments": ${spaceObject(args)}}`;
     });
     return calls.length === 0 ? content : `${content}${CALLS} [${list.join(', ')}]`;
   },
@@ -58,9 +59,9 @@ function parseBody(body: string, _tools: readonly Tool[], isCut: boolean): Parse
     const read = body[start] === '[' ? readList(body, start, repairs) : readNamed(body, start);
     if (!read) {
       if (isCut) break;
-      return malformedReply(body, `what follows ${CALLS} is no call`);
+      return rejectReply(body, `what follows ${CALLS} is no call`);
     }
-    calls.push(...read.calls);
+    addAll(calls, read.calls);
     at = skipSpace(body, read.end);
   }
   return { content: beforeCall(body.slice(0, first)), calls, repairs };

@@ -2,19 +2,20 @@
  * Pythonic formats: a list of Python calls with keyword arguments and literals. Llama 3.2 and 4, ToolACE, OLMo 3, LFM2;
  * they differ in what stands around the list.
  */
+import { parseJson } from '../../core/json-text.ts';
 import { printPython, readLiteral, skipSpace } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
   joinContent,
-  malformedReply,
   type ParseBody,
   plainReply,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
 
-/** What stands around the calls. */
+/** Frame of the calls. */
 interface Frame {
   readonly id: string;
   /** Texts before and behind the calls; empty where there are none. */
@@ -65,7 +66,7 @@ function parseWithin({ open, close, isList }: Frame): ParseBody {
       return open === '' ? plainReply(/^\[\s*[\w.-]+\(/.test(body.slice(first)) ? '' : body) : plainReply(content);
     if (read && open !== '' && end === body.length) return { content, calls: read.calls, repairs: ['close-tag'] };
     const isMeant = open !== '' || /^\[\s*[\w.-]+\(/.test(body.slice(first));
-    return isMeant ? malformedReply(body, 'the calls are no calls with literal keyword arguments') : plainReply(body);
+    return isMeant ? rejectReply(body, 'the calls are no calls with literal keyword arguments') : plainReply(body);
   };
 }
 
@@ -139,5 +140,5 @@ function printCall({ name, arguments: args }: WrittenCall): string {
 
 /** Python's literal of a JSON value; a number keeps its digits. */
 function toPython(json: string): string {
-  return /^[-\d]/.test(json) ? json : printPython(JSON.parse(json));
+  return /^[-\d]/.test(json) ? json : printPython(parseJson(json));
 }

@@ -90,8 +90,13 @@ export function plainReply(content: string): ParsedReply {
 }
 
 /** Reply with a call that cannot be read. */
-export function malformedReply(content: string, malformed: string): ParsedReply {
+export function rejectReply(content: string, malformed: string): ParsedReply {
   return { content, calls: [], repairs: [], malformed };
+}
+
+/** Adds items to the end of a list, one by one: a model may write any number of them. */
+export function addAll<T>(list: T[], items: readonly T[]): void {
+  for (const item of items) list.push(item);
 }
 
 /** Content before a call: one line end between them is the format's. */
@@ -133,7 +138,7 @@ export function callOfObject(
   if (!written) return undefined;
   if (!value.members!.has('name')) repairs.push('wrapper');
   if (!value.members!.has(expected)) repairs.push('parameters');
-  repairs.push(...written.repairs);
+  addAll(repairs, written.repairs);
   return { name: name.text!, arguments: written.json };
 }
 

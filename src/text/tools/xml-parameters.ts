@@ -9,10 +9,10 @@ import {
   afterReasoning,
   beforeCall,
   joinContent,
-  malformedReply,
   type ParsedReply,
   plainReply,
   type Repair,
+  rejectReply,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
@@ -54,7 +54,7 @@ function parseBody(body: string, tools: readonly Tool[], isCut: boolean): Parsed
     calls.push({ name: name!, arguments: typed(read.parameters, toolOf(tools, name!)) });
     at = read.end;
   }
-  if (calls.length === 0 && !isCut) return malformedReply(body, `${OPEN} holds no <function=…>`);
+  if (calls.length === 0 && !isCut) return rejectReply(body, `${OPEN} holds no <function=…>`);
   return { content: beforeCall(body.slice(0, first)), calls, repairs };
 }
 
