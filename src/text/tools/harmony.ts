@@ -19,9 +19,10 @@ export const harmony: ToolFormat = {
     if (calls.length === 0) return `${CHANNEL}final${MESSAGE}${content}`;
     const preamble = content === '' ? [] : [`${CHANNEL}commentary${MESSAGE}${content}${END}`];
     const list = calls.map(({ name, arguments: args }) => {
-      return `${CHANNEL}commentary to=functions.${name} ${CONSTRAIN}json${MESSAGE}${spaceObject(args)}${CALL}`;
+      return `${CHANNEL}commentary to=functions.${name} ${CONSTRAIN}json${MESSAGE}${spaceObject(args)}`;
     });
-    return [...preamble, ...list].join(`${START}assistant`);
+    const called = list.join(`${CALL}${START}assistant`);
+    return [...preamble, called].join(`${START}assistant`);
   },
   parse(text, _tools, isCut = false) {
     const content: string[] = [];

@@ -85,7 +85,7 @@ const examples: readonly (readonly [ToolFormat, string, readonly object[]])[] = 
   [gemma.gemma4, '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:2}<tool_call|>', [paris]],
   [
     harmony,
-    '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris", "days": 2}<|call|>',
+    '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris", "days": 2}',
     [paris],
   ],
   [
