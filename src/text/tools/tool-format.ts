@@ -69,7 +69,7 @@ export function afterReasoning(parse: ParseBody): ToolFormat['parse'] {
 }
 
 /** Divides a reply into a block of reasoning, and what follows it; all of it is reasoning where the block is open. */
-function splitReasoning(text: string): { readonly reasoning?: string; readonly body: string } {
+export function splitReasoning(text: string): { readonly reasoning?: string; readonly body: string } {
   for (const [open, close] of [
     ['<think>', '</think>'],
     ['[THINK]', '[/THINK]'],
