@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type AgentCall, printAgentReply, readAgentReply } from '../../core/agent-call.ts';
 import { UserError } from '../../core/errors.ts';
+import { largestOf, smallestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import type { ChatTemplate } from '../templates/chat-template.ts';
 import { openText } from '../templates/model-text.ts';
@@ -131,7 +132,11 @@ export class AgentCodec implements Codec, AgentReading {
     const { maxTokens, stop = [], parallelCalls = true } = call;
     if (stop.length === 0 && parallelCalls) return maxTokens === undefined ? undefined : { maxTokens };
     // A token is one byte or more: a stop text that has just been completed lies in as many tokens as it has bytes.
-    const window = Math.max(0, ...stop.map((text) => Buffer.byteLength(text))) + 1;
+    const window =
+      largestOf(
+        stop.map((text) => Buffer.byteLength(text)),
+        0,
+      ) + 1;
     return {
       maxTokens,
       ends: (run) => {
@@ -189,5 +194,5 @@ function cutAtStop(text: string, stop: readonly string[]): { readonly text: stri
   const places = stop.map((one) => text.indexOf(one)).filter((at) => at >= 0);
   return places.length === 0
     ? { text, isStopped: false }
-    : { text: text.slice(0, Math.min(...places)), isStopped: true };
+    : { text: text.slice(0, smallestOf(places)), isStopped: true };
 }

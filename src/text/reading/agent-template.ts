@@ -9,6 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { largestOf, smallestOf } from '../../core/extremes.ts';
 import { parseJson } from '../../core/json-text.ts';
 import type { AssistantMessage, ConversationMessage, Tool, ToolCall } from '../../core/model-call.ts';
 import { isRecord } from '../../core/record.ts';
@@ -161,9 +162,9 @@ export class AgentTemplate {
   #turnOf(called: string, opened: string): string {
     const argument = called.indexOf('PROBE ARGUMENT');
     const before = this.#ends.map((end) => called.lastIndexOf(end, argument) + end.length);
-    const from = called.startsWith(opened) ? opened.length : Math.max(...before);
+    const from = called.startsWith(opened) ? opened.length : largestOf(before);
     const behind = this.#ends.map((end) => called.indexOf(end, argument)).filter((at) => at >= 0);
-    return called.slice(from, Math.min(...behind, called.length));
+    return called.slice(from, smallestOf(behind, called.length));
   }
 
   /**

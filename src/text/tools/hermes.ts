@@ -1,8 +1,8 @@
 /** Hermes format: `<tool_call>` tags around JSON. Qwen 2.5 and 3, Hermes, SmolLM3, and templates without tools. */
+import { append } from '../../core/extremes.ts';
 import type { Tool } from '../../core/model-call.ts';
 import { printJson, skipSpace, spaceObject } from './literal.ts';
 import {
-  addAll,
   afterReasoning,
   beforeCall,
   callOfObject,
@@ -42,7 +42,7 @@ function parseBody(body: string, tools: readonly Tool[], isCut: boolean): Parsed
     const tag = readTag(body, at + OPEN.length, isCut, repairs);
     if (tag === 'unfinished') break;
     if (!tag) return rejectReply(body, `the JSON in the tag ${calls.length + 1} of ${OPEN} is no call`);
-    addAll(calls, tag.calls);
+    append(calls, tag.calls);
     at = body.indexOf(OPEN, tag.end);
   }
   return { content: beforeCall(body.slice(0, first)), calls, repairs };
@@ -58,7 +58,7 @@ function readTag(body: string, at: number, isCut: boolean, repairs: Repair[]) {
     const closed = body.startsWith(CLOSE, behind);
     if (closed || behind === body.length) {
       if (!closed && isCut) return 'unfinished';
-      addAll(repairs, read.repairs);
+      append(repairs, read.repairs);
       if (!closed) repairs.push('close-tag');
       return { calls: read.calls, end: closed ? behind + CLOSE.length : behind };
     }
@@ -68,7 +68,7 @@ function readTag(body: string, at: number, isCut: boolean, repairs: Repair[]) {
   const end = close < 0 ? body.length : close;
   const inner = readInner(body.slice(start, end));
   if (!inner) return undefined;
-  addAll(repairs, inner.repairs);
+  append(repairs, inner.repairs);
   if (close < 0) repairs.push('close-tag');
   return { calls: inner.calls, end };
 }

@@ -2,10 +2,10 @@
  * Mistral's formats: a JSON list behind `[TOOL_CALLS]` (tokenizers v3 to v7), or for each call its name and `[ARGS]` (v11
  * and later). Either parser reads both.
  */
+import { append } from '../../core/extremes.ts';
 import type { Tool } from '../../core/model-call.ts';
 import { printJson, readLiteral, skipSpace, spaceObject } from './literal.ts';
 import {
-  addAll,
   afterReasoning,
   beforeCall,
   callOfObject,
@@ -61,7 +61,7 @@ function parseBody(body: string, _tools: readonly Tool[], isCut: boolean): Parse
       if (isCut) break;
       return rejectReply(body, `what follows ${CALLS} is no call`);
     }
-    addAll(calls, read.calls);
+    append(calls, read.calls);
     at = skipSpace(body, read.end);
   }
   return { content: beforeCall(body.slice(0, first)), calls, repairs };

@@ -3,6 +3,7 @@
  * A parser reads strictly first, then with a fixed list of repairs, each of which is reported. A reply with a call that
  * cannot be read has no calls at all: its text is the content, and it counts as malformed.
  */
+import { append } from '../../core/extremes.ts';
 import type { Tool, ToolCall } from '../../core/model-call.ts';
 import { type Literal, readLiteral, readWhole, skipSpace } from './literal.ts';
 
@@ -94,11 +95,6 @@ export function rejectReply(content: string, malformed: string): ParsedReply {
   return { content, calls: [], repairs: [], malformed };
 }
 
-/** Adds items to the end of a list, one by one: a model may write any number of them. */
-export function addAll<T>(list: T[], items: readonly T[]): void {
-  for (const item of items) list.push(item);
-}
-
 /** Content before a call: one line end between them is the format's. */
 export function beforeCall(text: string): string {
   return text.endsWith('\n') ? text.slice(0, -1) : text;
@@ -138,7 +134,7 @@ export function callOfObject(
   if (!written) return undefined;
   if (!value.members!.has('name')) repairs.push('wrapper');
   if (!value.members!.has(expected)) repairs.push('parameters');
-  addAll(repairs, written.repairs);
+  append(repairs, written.repairs);
   return { name: name.text!, arguments: written.json };
 }
 
