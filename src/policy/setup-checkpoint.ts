@@ -8,8 +8,9 @@ import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import { type Identity, runStateOf } from '../learning/learner/run-state.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
+import { openModelCodec } from '../text/reading/codec-of.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
 import { freezeAs } from './pretrained/quantize.ts';
@@ -81,7 +82,7 @@ export function setUpReader(config: RunConfig, prompt: WorldPrompt): ReaderSetup
 
 /** Opens the codec. @throws {UserError} BAD_CONFIG where no prompt at all fits the context */
 function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
-  const codec = openChatCodec(chat);
+  const codec = openModelCodec(chat);
   const { contextTokens, answerTokens } = chat;
   const needed = codec.shortestPrompt + answerTokens;
   if (needed <= contextTokens) return codec;
