@@ -56,6 +56,7 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
         },
       };
     },
+    tools: true,
     view: agentView,
     draw,
   };
