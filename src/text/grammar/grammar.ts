@@ -51,6 +51,8 @@ export interface GrammarState {
   /** True where the text may end here. */
   readonly accepts: boolean;
   readonly stacks: readonly Stack[];
+  /** States after each byte, as far as they were asked for; null where a byte cannot follow. */
+  readonly after: (GrammarState | null | undefined)[];
 }
 
 /** Acceptor of a grammar. */
@@ -58,7 +60,6 @@ export class Grammar {
   readonly start: GrammarState;
   readonly #stacks = new Map<string, Stack>();
   readonly #states = new Map<string, GrammarState>();
-  readonly #steps = new WeakMap<GrammarState, Map<number, GrammarState | undefined>>();
   readonly #nodes = new Map<Node, number>();
   readonly #made = new Map<Node, Node>();
 
@@ -68,9 +69,8 @@ export class Grammar {
 
   /** Steps over a byte. @returns undefined where it cannot follow */
   step(state: GrammarState, byte: number): GrammarState | undefined {
-    let steps = this.#steps.get(state);
-    if (!steps) this.#steps.set(state, (steps = new Map()));
-    if (steps.has(byte)) return steps.get(byte);
+    const known = state.after[byte];
+    if (known !== undefined) return known ?? undefined;
     const stepped: (Stack | undefined)[] = [];
     for (const stack of state.stacks) {
       const { node, at, next } = stack;
@@ -82,9 +82,9 @@ export class Grammar {
         stepped.push(matched === node.text.length ? next : this.#stack(node, matched, next));
       }
     }
-    const after = stepped.length === 0 ? undefined : this.#close(stepped);
-    steps.set(byte, after);
-    return after;
+    const after = stepped.length === 0 ? null : this.#close(stepped);
+    state.after[byte] = after;
+    return after ?? undefined;
   }
 
   /** State of stacks, each opened until a byte is on top. */
@@ -137,7 +137,7 @@ export class Grammar {
     open.sort((a, b) => a.id - b.id);
     const key = `${accepts ? 'a' : ''}${open.map(({ id }) => id).join()}`;
     let state = this.#states.get(key);
-    if (!state) this.#states.set(key, (state = { accepts, stacks: open }));
+    if (!state) this.#states.set(key, (state = { accepts, stacks: open, after: new Array(256) }));
     return state;
   }
 

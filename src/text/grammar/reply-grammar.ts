@@ -8,6 +8,9 @@ import { anyObject, schemaNode } from './json-schema.ts';
 /** Most calls of a reply that has to call. */
 const MAX_CALLS = 16;
 
+/** Arguments in whose place a format's own are looked for; a format that writes no JSON shows others. */
+const PROBE = '{"a": "b"}';
+
 /** Thought that a model may write before its reply. */
 export type Thought = 'opened' | 'optional' | 'none';
 
@@ -43,14 +46,14 @@ export function replyNode(
 /** Grammar of one call or more. What stands around the arguments is what the format prints. */
 function callsNode(tools: readonly Tool[], format: ToolFormat, max: number): Node {
   const frames = tools.map(({ name, parameters }) => {
-    const call = { name, arguments: '{}' };
+    const call = { name, arguments: PROBE };
     const one = format.print('', [call]);
-    const at = one.lastIndexOf('{}');
-    const [before, after] = [one.slice(0, at), one.slice(at + 2)];
+    const at = one.lastIndexOf(PROBE);
+    const [before, after] = [one.slice(0, at), one.slice(at + PROBE.length)];
     // Of two calls the second begins behind the first one's arguments.
     const two = format.print('', [call, call]);
-    const between = two.slice(before.length + 2, two.length - after.length - 2);
-    const isFramed = at >= 0 && two === `${before}{}${between}{}${after}`;
+    const between = two.slice(before.length + PROBE.length, two.length - after.length - PROBE.length);
+    const isFramed = at >= 0 && two === `${before}${PROBE}${between}${PROBE}${after}`;
     if (!isFramed) throw new RangeError(`a reply that must call cannot be held to the format ${format.id}`);
     return { before, between, after, args: schemaNode(parameters) };
   });

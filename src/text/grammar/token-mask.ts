@@ -13,12 +13,14 @@ export interface TokenMask {
 interface TrieNode {
   /** Ids whose bytes end here. */
   readonly ids: number[];
-  readonly next: Map<number, TrieNode>;
+  /** Bytes that go on, and the node behind each. */
+  readonly bytes: number[];
+  readonly nodes: TrieNode[];
 }
 
 /** Vocabulary whose tokens grammars can be held against. */
 export class Vocabulary {
-  readonly #root: TrieNode = { ids: [], next: new Map() };
+  readonly #root: TrieNode = { ids: [], bytes: [], nodes: [] };
   readonly #bytes: readonly (Uint8Array | undefined)[];
   readonly #ends: readonly number[];
 
@@ -33,9 +35,12 @@ export class Vocabulary {
       if (!token || token.length === 0) return;
       let node = this.#root;
       for (const byte of token) {
-        let next = node.next.get(byte);
-        if (!next) node.next.set(byte, (next = { ids: [], next: new Map() }));
-        node = next;
+        let at = node.bytes.indexOf(byte);
+        if (at < 0) {
+          at = node.bytes.push(byte) - 1;
+          node.nodes.push({ ids: [], bytes: [], nodes: [] });
+        }
+        node = node.nodes[at]!;
       }
       node.ids.push(id);
     });
@@ -46,9 +51,9 @@ export class Vocabulary {
     const ids: number[] = state.accepts ? [...this.#ends] : [];
     const visit = (node: TrieNode, at: GrammarState) => {
       for (const id of node.ids) ids.push(id);
-      for (const [byte, next] of node.next) {
-        const after = grammar.step(at, byte);
-        if (after) visit(next, after);
+      for (let i = 0; i < node.bytes.length; i++) {
+        const after = grammar.step(at, node.bytes[i]!);
+        if (after) visit(node.nodes[i]!, after);
       }
     };
     visit(this.#root, state);

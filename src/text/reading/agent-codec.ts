@@ -173,6 +173,7 @@ export class AgentCodec implements Codec, AgentReading {
     const node = replyNode(call, tools, format, thought);
     if (!node) return undefined;
     const grammar = new TokenGrammar(new Grammar(node), this.#vocabularyOf());
+    if (grammar.begin().allowed().length === 0) throw new RangeError('the call asks for a reply that no text can be');
     if (this.#grammars.size >= MAX_GRAMMARS) this.#grammars.clear();
     this.#grammars.set(key, grammar);
     return grammar;

@@ -131,6 +131,11 @@ describe('a schema', () => {
     [{ type: 'string', minLength: 1, maxLength: 2 }, ['a', 'éé', '\n"'], ['', 'abc']],
     [{ type: 'object' }, [{}, { a: { b: [1, null, 'x', {}] } }], [[], 1]],
     [{ type: 'object', properties: {} }, [{}], [{ a: 1 }]],
+    [
+      { type: 'object', properties: { a: { const: 1 }, b: { const: 2 }, c: { const: 3 } }, required: ['b'] },
+      [{ b: 2 }, { a: 1, b: 2 }, { b: 2, c: 3 }, { a: 1, b: 2, c: 3 }],
+      [{}, { a: 1 }, { c: 3 }, { a: 1, c: 3 }],
+    ],
     [{ type: 'object', additionalProperties: { type: 'integer' } }, [{}, { a: 1, 'b c': 2 }], [{ a: 'x' }]],
     [{}, [1, 'a', [], {}, null, [{ a: 1 }]], []],
     [{ enum: ['a', 1], type: 'string' }, ['a'], [1]],
