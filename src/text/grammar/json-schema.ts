@@ -84,7 +84,7 @@ class SchemaReader {
         if (!Array.isArray(values) || values.length === 0) return refuse(at, 'an enum without values');
         const allowed = values.filter((value) => types.length === 0 || types.some((type) => isOfType(value, type)));
         if (allowed.length === 0) return refuse(at, 'an enum without a value of its type');
-        return choice(...allowed.map((value) => textNode(printJson(value))));
+        return { kind: 'choice', items: allowed.map((value) => textNode(printJson(value))) };
       }
       case 'anyOf':
       case 'oneOf':
@@ -92,11 +92,12 @@ class SchemaReader {
         const branches = schema[keyword];
         if (!Array.isArray(branches) || branches.length === 0) return refuse(at, `${keyword} without schemas`);
         if (keyword === 'allOf' && branches.length > 1) return refuse(at, 'allOf of several schemas');
-        return choice(...branches.map((branch, i) => this.#schema(branch, `${at}/${keyword}/${i}`, level + 1)));
+        const items = branches.map((branch, i) => this.#schema(branch, `${at}/${keyword}/${i}`, level + 1));
+        return { kind: 'choice', items };
       }
       default:
         if (types.length === 0) return ANY_VALUE;
-        return choice(...types.map((type) => this.#type(type, schema, at, level)));
+        return { kind: 'choice', items: types.map((type) => this.#type(type, schema, at, level)) };
     }
   }
 
@@ -316,6 +317,11 @@ const ANY_VALUE: Node = {
 };
 const ANY_OBJECT = list('{', sequence(STRING, textNode(': '), ANY_VALUE), 0, Number.POSITIVE_INFINITY, '}');
 const ANY = choice(
-  ...[ANY_OBJECT, list('[', ANY_VALUE, 0, Number.POSITIVE_INFINITY, ']'), STRING, NUMBER],
-  ...[textNode('true'), textNode('false'), textNode('null')],
+  ANY_OBJECT,
+  list('[', ANY_VALUE, 0, Number.POSITIVE_INFINITY, ']'),
+  STRING,
+  NUMBER,
+  textNode('true'),
+  textNode('false'),
+  textNode('null'),
 );

@@ -58,8 +58,8 @@ function callsNode(tools: readonly Tool[], format: ToolFormat, max: number): Nod
     return { before, between, after, args: schemaNode(parameters) };
   });
   const { after } = frames[0]!;
-  const first = choice(...frames.map(({ before, args }) => sequence(textNode(before), args)));
-  const next = choice(...frames.map(({ between, args }) => sequence(textNode(between), args)));
+  const first: Node = { kind: 'choice', items: frames.map(({ before, args }) => sequence(textNode(before), args)) };
+  const next: Node = { kind: 'choice', items: frames.map(({ between, args }) => sequence(textNode(between), args)) };
   return sequence(first, { kind: 'repeat', item: next, min: 0, max: max - 1 }, textNode(after));
 }
 
