@@ -14,6 +14,8 @@ export interface RemoteInferenceInit {
   readonly model: string;
   /** Instructions of the world. */
   readonly prompt: WorldPrompt;
+  /** True where the world is an agent: its calls are passed on. */
+  readonly isAgent: boolean;
   /** URL of the env's module; its view makes token prompts. */
   readonly envModule: string;
   /** Path of the actor that gets `noticed`. */

@@ -7,6 +7,7 @@
  */
 
 import { UserError } from '../../src/core/errors.ts';
+import { AgentPrompting } from '../../src/policy/remote/agent-prompting.ts';
 import { ChatPrompting } from '../../src/policy/remote/chat-prompting.ts';
 import { OpenAIClient } from '../../src/policy/remote/openai-client.ts';
 import type { Prompting } from '../../src/policy/remote/prompting.ts';
@@ -80,7 +81,16 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   };
 }
 
-async function promptingOf({ openai, chat, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
-  if (openai.prompt === 'text') return new ChatPrompting(openai, chat, model, prompt);
+async function promptingOf({
+  openai,
+  chat,
+  model,
+  prompt,
+  envModule,
+  isAgent,
+}: RemoteInferenceInit): Promise<Prompting> {
+  if (openai.prompt === 'text') {
+    return isAgent ? new AgentPrompting(openai, model) : new ChatPrompting(openai, chat, model, prompt);
+  }
   return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
 }

@@ -28,5 +28,5 @@ export default async function agent({ task, model, signal }) {
     stopWhen: [hasToolCall('answer'), stepCountIs(12)],
     abortSignal: signal,
   });
-  return { reward: library.isRight() ? 1 : 0, metrics: { steps: steps.length } };
+  return { ...library.outcome(), metrics: { steps: steps.length } };
 }

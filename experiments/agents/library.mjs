@@ -23,15 +23,22 @@ export function openLibrary({ index }) {
   const library = {
     question: `What is the ${fact} of the "${title}"?`,
     answer: undefined,
-    calls: 0,
-    isRight: () => library.answer === pages.get(title)[fact],
+    hasRead: false,
+    /** Outcome: 1 for the right answer, and something for the right page, so that there is a way to learn. */
+    outcome() {
+      const success = library.answer === pages.get(title)[fact];
+      return { reward: success ? 1 : library.hasRead ? 0.3 : 0, success };
+    },
     tools: {
       search: ({ query }) => {
         const words = new Set(String(query).toLowerCase().split(/\W+/));
         const found = titles.filter((one) => one.split(' ').some((word) => words.has(word)));
         return shuffled(drawFrom(index + found.length), found).slice(0, 6);
       },
-      read: ({ title: asked }) => pages.get(asked) ?? { error: 'there is no such page' },
+      read: ({ title: asked }) => {
+        library.hasRead ||= asked === title;
+        return pages.get(asked) ?? { error: 'there is no such page' };
+      },
       answer: ({ text }) => {
         library.answer ??= String(text);
         return { done: true };

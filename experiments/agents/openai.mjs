@@ -34,5 +34,5 @@ export default async function agent({ task, model, signal }) {
       });
     }
   }
-  return { reward: library.isRight() ? 1 : 0 };
+  return library.outcome();
 }

@@ -132,6 +132,8 @@ const agent = z.union([
     module: z.string().min(1).exactOptional(),
     /** Command line in place of a module, one word an entry; it gets its task as JSON on its input. */
     command: z.array(z.string().min(1)).min(1).exactOptional(),
+    /** Let a process of the command play many episodes: a line of JSON in and one out for each. Default false: a process an episode. */
+    reuse: z.boolean().exactOptional(),
     /** Number of tasks, the path of a JSONL file with one a line, or the list; by default the module's export `tasks`. */
     tasks: z.union([count, z.string().min(1), z.array(z.unknown()).min(1)]).exactOptional(),
     /** Least and largest reward; another one fails the episode. Default -1e6 to 1e6. */

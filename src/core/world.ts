@@ -51,11 +51,6 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} as `start`
    */
   share?(options: EnvOptions): MaybePromise<unknown>;
-  /**
-   * Marks a world of model calls: observations are an agent's calls and actions the replies, as JSON (agent-call.ts). A language
-   * model reads them through its own template, with the agent's tools.
-   */
-  readonly isAgent?: true;
   /** View: the text that the local policy reads. */
   readonly view?: View;
   /** Makes the scripted solver. */

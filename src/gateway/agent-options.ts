@@ -15,6 +15,8 @@ export interface AgentOptions {
   readonly module?: string | undefined;
   /** Command line of a program in any language: one word an entry. */
   readonly command?: readonly string[] | undefined;
+  /** True where a process of the command plays many episodes, one after another. */
+  readonly reuse: boolean;
   /** Tasks: their number, a JSONL file with one task a line, or the list itself. Of a module: its export `tasks` by default. */
   readonly tasks?: number | string | readonly unknown[] | undefined;
   /** Least and largest reward; others fail the episode. */
@@ -36,8 +38,17 @@ const HELD_SHARE = 0.1;
  * @throws {UserError} BAD_CONFIG naming the option
  */
 export function readAgentOptions(options: EnvOptions): AgentOptions {
-  const { module, command, tasks, rewardRange, replay = 'never', rewardAtHorizon = 'keep', ...rest } = options;
-  const known = ['module', 'command', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
+  const {
+    module,
+    command,
+    reuse = false,
+    tasks,
+    rewardRange,
+    replay = 'never',
+    rewardAtHorizon = 'keep',
+    ...rest
+  } = options;
+  const known = ['module', 'command', 'reuse', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw badOption(unknown, `one of ${known.join(', ')}`, rest[unknown]);
   if ((module === undefined) === (command === undefined)) {
@@ -50,6 +61,9 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
     throw badOption('module', 'a path', module);
   if (command !== undefined && !(isTexts(command) && command.length > 0)) {
     throw badOption('command', 'a list of words, e.g. [python, agent.py]', command);
+  }
+  if (typeof reuse !== 'boolean' || (reuse && command === undefined)) {
+    throw badOption('reuse', 'true or false, beside a command', reuse);
   }
   const isCount = typeof tasks === 'number' && Number.isSafeInteger(tasks) && tasks > 0;
   if (tasks !== undefined && !isCount && typeof tasks !== 'string' && !(Array.isArray(tasks) && tasks.length > 0)) {
@@ -65,6 +79,7 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
   return {
     module: module as string | undefined,
     command: command as readonly string[] | undefined,
+    reuse,
     tasks: tasks as AgentOptions['tasks'],
     rewardRange: (rewardRange as AgentOptions['rewardRange'] | undefined) ?? [-1e6, 1e6],
     replay,

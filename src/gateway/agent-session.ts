@@ -5,6 +5,7 @@
  * Calls are answered one at a time, in order of arrival. After as many as the horizon allows, every later one gets a short
  * closing text from the gateway, the program ends, and the reward it gives then is the episode's.
  */
+import { setMaxListeners } from 'node:events';
 import { printAgentCall, readAgentReply } from '../core/agent-call.ts';
 import { type EnvStep, type First, type Session, terminated } from '../core/env.ts';
 import type { AgentOutcome } from './agent-program.ts';
@@ -43,6 +44,7 @@ export class AgentSession implements Session {
   private constructor(episode: AgentEpisode) {
     this.#episode = episode;
     const { signal } = this.#ending;
+    setMaxListeners(0, signal); // a program hands it to every call that it makes
     this.#outcome = episode.run(signal).then((outcome) => ({ outcome }));
     this.#outcome.catch(() => {}); // reported where it is awaited
   }

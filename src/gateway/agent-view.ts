@@ -21,20 +21,33 @@ function showFirst(first: First): First {
   return { kind: 'first', observation: showCall(first.observation) };
 }
 
+const shown = new WeakMap<SeenTurn, SeenTurn>();
+
+/** Turn as texts, which are read once: a window is rendered anew each turn. */
+function showTurn(turn: SeenTurn): SeenTurn {
+  let text = shown.get(turn);
+  if (!text) shown.set(turn, (text = readTurn(turn)));
+  return text;
+}
+
 /** Turn as texts: what was called in place of the reply, what the messages hold in place of the call. */
-function showTurn({ action, observation, partial }: SeenTurn): SeenTurn {
+function readTurn({ action, observation, partial }: SeenTurn): SeenTurn {
   // A stage shows nothing new; a turn that reached nobody is followed by a call like any other.
   if (partial && observation === '') return { action, observation, partial };
   const { content, calls } = readAgentReply(action);
-  const shown = calls.length === 0 ? content : calls.map((call) => `${call.name} ${call.arguments}`).join(' ');
-  return { action: shown, observation: showCall(observation) };
+  const replied = calls.length === 0 ? content : calls.map((call) => `${call.name} ${call.arguments}`).join(' ');
+  return { action: replied, observation: showCall(observation) };
 }
 
-/** Words of a call's messages, without the instructions and without our own replies. */
+/** Words of a call's newest messages, those behind our last reply, without the instructions. */
 function showCall(observation: string): string {
   if (!observation.startsWith('{"call"')) return observation;
-  return readAgentCall(observation)
-    .messages.filter(({ role }) => role === 'user' || role === 'tool')
+  const { messages } = readAgentCall(observation);
+  // A conversation that begins anew (other tools, a summary) brings along what was read before.
+  const replied = messages.findLastIndex(({ role }) => role === 'assistant');
+  return messages
+    .slice(replied + 1)
+    .filter(({ role }) => role === 'user' || role === 'tool')
     .map(textOf)
     .join('\n');
 }

@@ -14,11 +14,13 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
+import { draw } from './agent-draw.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
 import {
   type AgentOutcome,
   type AgentProgram,
   type AgentRun,
+  CommandPool,
   commandProgram,
   MODEL_NAME,
   moduleProgram,
@@ -40,15 +42,21 @@ const MAX_CALL_CHARS = 64 * 2 ** 20;
 /** Makes the world of an agent. @param query its options as JSON, under `agent` @throws {UserError} BAD_CONFIG */
 export async function connect(query: URLSearchParams): Promise<World<HostGateway>> {
   const options = readAgentOptions(JSON.parse(query.get('agent')!) as EnvOptions);
-  const { program, tasks } = await loadProgram(options);
+  const { program, tasks, end } = await loadProgram(options);
   return {
     createEnv: (_options, resources) => createEnv(options, program, tasks, resources),
     async start() {
       const gateway = await openGateway();
-      return { gateway, dispose: () => gateway.close() };
+      return {
+        gateway,
+        async dispose() {
+          end();
+          await gateway.close();
+        },
+      };
     },
-    isAgent: true,
     view: agentView,
+    draw,
   };
 }
 
@@ -98,6 +106,8 @@ async function finish(
 async function loadProgram(options: AgentOptions): Promise<{
   readonly program: AgentProgram;
   readonly tasks: AgentTasks;
+  /** Ends what the program keeps between episodes. */
+  readonly end: () => void;
 }> {
   const { module: path, command, tasks: given } = options;
   if (command) {
@@ -105,7 +115,10 @@ async function loadProgram(options: AgentOptions): Promise<{
     if (given === undefined) {
       throw new UserError('BAD_CONFIG', 'agent: a command needs tasks: their number, or the path of a JSONL file');
     }
-    return { program: commandProgram(command, process.cwd()), tasks: readTasks(given, new URL('config.yaml', here)) };
+    const tasks = readTasks(given, new URL('config.yaml', here));
+    if (!options.reuse) return { program: commandProgram(command, process.cwd()), tasks, end: () => {} };
+    const pool = new CommandPool(command, process.cwd());
+    return { program: pool.play, tasks, end: () => pool.dispose() };
   }
   const url = pathToFileURL(path!);
   let exported: Readonly<Record<string, unknown>>;
@@ -124,5 +137,6 @@ async function loadProgram(options: AgentOptions): Promise<{
   return {
     program: moduleProgram(agent as (run: AgentRun) => unknown),
     tasks: readTasks(given ?? exported.tasks, url),
+    end: () => {},
   };
 }

@@ -58,7 +58,9 @@ export class CacheSlots {
 
   /** Opens a row for a new episode: beside its group where the prompt is shared, in a slot of its own where it is not. */
   open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
-    const { shared } = transcript.prompt;
+    // An agent's program may begin otherwise in each episode of a group: the first prompt is the group's.
+    const first = this.#groups.get(`g${id}`)?.prompt;
+    const shared = transcript.prompt.shared && (!first || equalTokens(first.tokens, transcript.prompt.tokens));
     const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
     const member: MemberState = {
       episode,
@@ -170,4 +172,8 @@ export class CacheSlots {
     group.batch.cache.release(group.slot);
     this.#groups.delete(group.key);
   }
+}
+
+function equalTokens(a: Int32Array, b: Int32Array): boolean {
+  return a === b || (a.length === b.length && a.every((id, i) => id === b[i]));
 }

@@ -35,6 +35,7 @@ import { largestOf } from '../core/extremes.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { ReceivedTranscript } from '../text/reading/received-transcript.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
+import type { Refusal, Transcript } from '../text/reading/transcript.ts';
 import { CacheSlots } from './cache-slots.ts';
 import { choose, type Scored, sample } from './decide.ts';
 import { candidateFeeds, decisionFeeds, placesOf, type Reading, readingsOf, worthReading } from './decision-feeds.ts';
@@ -171,8 +172,8 @@ export class CachedPolicy implements Policy {
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
     return requests.flatMap((request) => {
-      const message = this.#submit(request);
-      return message === undefined ? [] : [{ episode: request.episode, message }];
+      const refusal = this.#submit(request);
+      return refusal ? [{ episode: request.episode, ...refusal }] : [];
     });
   }
 
@@ -180,19 +181,20 @@ export class CachedPolicy implements Policy {
    * Submits one turn.
    * @returns the reason why it cannot be decided
    */
-  #submit(request: ActRequest): string | undefined {
+  #submit(request: ActRequest): Refusal | undefined {
     const { codec, decoder, config } = this.#options;
     const { given, actions } = request;
     const known = this.#slots.get(request.episode);
-    const transcript =
+    const transcript: Transcript =
       given && !known ? new ReceivedTranscript(given, request) : advanceTranscript(codec, known?.transcript, request);
     const member = known ?? this.#slots.open(request, transcript);
     if (known) this.#slots.followPrompt(known);
     // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.
     const length = transcript.prompt.tokens.length + transcript.tokens.length;
-    if (length > config.maxPositions) return formatTooLong(length, config.maxPositions);
+    if (transcript.refusal) return transcript.refusal;
+    if (length > config.maxPositions) return { message: formatTooLong(length, config.maxPositions) };
     if (decoder === 'choice') {
-      if (actions.length === 0) return nothingListed(request);
+      if (actions.length === 0) return { message: nothingListed(request) };
       // A view may restate a listed action by what was read since (`get 2 oak log held 1`): then it is another candidate,
       // with a row of its own. Rows of former restatements stay until the group ends or its text is rendered anew.
       const { group, candidates } = member;

@@ -103,9 +103,11 @@ function endsRun(
 ): boolean {
   const { tokens } = run!;
   // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
-  const most = Math.min(maxTokens, given?.maxTokens ?? maxTokens);
+  const { limits } = transcript;
+  const most = Math.min(maxTokens, given?.maxTokens ?? maxTokens, limits?.maxTokens ?? maxTokens);
   const full = transcript.prompt.tokens.length + transcript.tokens.length + unwritten >= config.maxPositions;
-  return codec.ends(tokens) || full || (!masked && tokens.length >= most);
+  const isWhole = codec.ends(tokens) || limits?.ends?.(tokens) === true;
+  return isWhole || full || (!masked && tokens.length >= most);
 }
 
 /** Finished run as a decision, and what the codec reads in it. */
@@ -125,7 +127,7 @@ function finishRun(
     logprobs: Float32Array.from(run.logprobs),
     masked,
   };
-  const { action, text, formatError } = codec.answer(run.tokens);
+  const { action, text, formatError } = codec.answer(run.tokens, transcript);
   if (text === undefined) return { episode, turn, action, decision };
   const completionTokens = run.tokens.length;
   // The run has been written to the transcript by now: what was read before it is the difference.

@@ -9,8 +9,8 @@ import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
-import { codecOf } from '../text/reading/codec-of.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import { codecOf, openModelCodec } from '../text/reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import { EngineThread } from './engine-thread.ts';
@@ -174,7 +174,7 @@ async function openSampled(
 ): Promise<OpenedPolicy> {
   const { endTokens, contextTokens: maxPositions } = chat;
   const client = openGenerationClient(server);
-  const codec = openChatCodec(chat);
+  const codec = openModelCodec(chat);
   const read = { codec, client, adapters: adaptersOf(client), maxPositions, endTokens };
   const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });
   return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };

@@ -17,7 +17,7 @@ import type { Decision, ModelResponse } from '../core/trajectory.ts';
 import { sleep } from '../http/attempts.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
-import type { Transcript } from '../text/reading/transcript.ts';
+import type { AnswerLimits, Transcript } from '../text/reading/transcript.ts';
 import type { GenerationClient } from './generation/generation-client.ts';
 import { type Acted, type ActRequest, formatTooLong, type Policy, type Unanswered } from './policy.ts';
 import type { Adapters, ServedAdapter, ServerRetries } from './served-adapters.ts';
@@ -121,6 +121,10 @@ export class ServerPolicy implements Policy {
       this.#members.set(episode, member);
       // Refused here: the server would refuse each attempt, and the run would end for one episode.
       const length = transcript.prompt.tokens.length + transcript.tokens.length;
+      if (transcript.refusal) {
+        refused.push({ episode, ...transcript.refusal });
+        continue;
+      }
       if (length >= maxPositions) {
         refused.push({ episode, message: formatTooLong(length + 1, maxPositions) });
         continue;
@@ -230,7 +234,7 @@ export class ServerPolicy implements Policy {
         const answer = await client.generate({
           ...(name === undefined ? {} : { adapter: name }),
           ids,
-          maxTokens,
+          maxTokens: Math.min(maxTokens, transcript.limits?.maxTokens ?? maxTokens),
           temperature,
           seed: seedFrom(samplingSeed, turn), // the same for every attempt: a retry repeats the turn, it does not redraw it
           endTokens: [codec.end, ...endTokens.filter((id) => id !== codec.end)],
@@ -257,11 +261,12 @@ export class ServerPolicy implements Policy {
     { transcript }: Member,
     { episode, turn, temperature }: ActRequest,
     { version }: ServedAdapter,
-    tokens: readonly number[],
+    sampled: readonly number[],
     logprobs: readonly number[],
     promptTokens: number,
   ): Acted {
     const { codec } = this.#options;
+    const tokens = cutAtEnd(sampled, transcript.limits);
     this.#tokens += promptTokens + tokens.length;
     const decision: Decision = {
       kind: 'tokens',
@@ -269,11 +274,11 @@ export class ServerPolicy implements Policy {
       context: transcript.takeContext(),
       value: 0,
       tokens: Int32Array.from(tokens),
-      logprobs: Float32Array.from(logprobs),
+      logprobs: Float32Array.from(logprobs.slice(0, tokens.length)),
       masked: false,
     };
     transcript.write(tokens);
-    const { action, ...rest } = codec.answer(tokens);
+    const { action, ...rest } = codec.answer(tokens, transcript);
     const response: ModelResponse = {
       ...rest,
       text: rest.text ?? action,
@@ -285,4 +290,14 @@ export class ServerPolicy implements Policy {
     // was sampled otherwise is played and not kept for training.
     return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };
   }
+}
+
+/** Cuts a run behind the token with which it is a whole answer: the server knows nothing of the transcript's limits. */
+function cutAtEnd(run: readonly number[], limits: AnswerLimits | undefined): readonly number[] {
+  if (!limits?.ends) return run;
+  for (let length = 1; length < run.length; length++) {
+    const begun = run.slice(0, length);
+    if (limits.ends(begun)) return begun;
+  }
+  return run;
 }

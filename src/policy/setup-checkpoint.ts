@@ -8,8 +8,10 @@ import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import { type Identity, runStateOf } from '../learning/learner/run-state.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import { type ChatCodecSpec, openChatCodec } from '../text/reading/chat-codec.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
+import { openModelCodec } from '../text/reading/codec-of.ts';
+import { AGENT } from '../world/env-id.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
 import { freezeAs } from './pretrained/quantize.ts';
@@ -81,7 +83,7 @@ export function setUpReader(config: RunConfig, prompt: WorldPrompt): ReaderSetup
 
 /** Opens the codec. @throws {UserError} BAD_CONFIG where no prompt at all fits the context */
 function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
-  const codec = openChatCodec(chat);
+  const codec = openModelCodec(chat);
   const { contextTokens, answerTokens } = chat;
   const needed = codec.shortestPrompt + answerTokens;
   if (needed <= contextTokens) return codec;
@@ -93,7 +95,7 @@ function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
 }
 
 function chatReadingOf(
-  { policy: { chat, maxTokens } }: RunConfig,
+  { env, policy: { chat, maxTokens } }: RunConfig,
   world: WorldPrompt,
   { folder, config, endTokens }: PretrainedFacts,
 ): ChatCodecSpec {
@@ -101,6 +103,7 @@ function chatReadingOf(
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
     ...{ format: chat.format, listActions: chat.listActions, instructions: chat.instructions },
     ...(chat.system === undefined ? {} : { system: chat.system }),
+    ...(env.id === AGENT ? { agent: true as const } : {}),
     contextTokens: config.maxPositions,
     // Kept free at the end of the context, or an episode would fill it and have no room to answer.
     answerTokens: maxTokens,

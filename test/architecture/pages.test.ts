@@ -18,6 +18,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/policy/README.md': 110,
   'src/policy/pretrained/README.md': 110,
   'src/learning/README.md': 90,
+  'src/gateway/README.md': 130,
   'src/serve/README.md': 130,
   'actors/env/README.md': 100,
   'experiments/results/README.md': 90,

@@ -14,7 +14,7 @@ import { worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
 import { type RolloutPlan, readPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
-import { envLabel, isModulePath, moduleChange, resolveEnvId } from '../../world/env-id.ts';
+import { AGENT, envLabel, isModulePath, locateEnv, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
 import { firstSignal } from '../interrupt.ts';
@@ -22,6 +22,7 @@ import { tasksIn } from '../task-ids.ts';
 
 interface RolloutFlags {
   readonly env?: string;
+  readonly agent?: string;
   readonly policy: string;
   readonly baseUrl?: string;
   readonly model?: string;
@@ -47,6 +48,10 @@ export function rollout(program: Command): void {
       "play episodes with a model behind a server, a trained policy, the world's solver or at random, and keep their traces",
     )
     .option('--env <id>', 'world')
+    .option(
+      '--agent <module|command>',
+      'in place of a world: a program of yours that calls a model, as a module or a command line',
+    )
     .option(
       '--policy <openai|random|oracle|run>',
       "openai: --base-url and --model; oracle: the world's solver; random; or a run's folder",
@@ -74,6 +79,8 @@ export function rollout(program: Command): void {
     .action((flags: RolloutFlags, command: Command) =>
       runCommand(async () => {
         if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
+        if (flags.agent !== undefined)
+          refuseFlags(command, ['env'], '--agent is played in its place; give one of them');
         if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks names what to play; give one of them');
         refuseTrainingKeys(flags.set);
         await rolloutCommand(flags);
@@ -86,7 +93,19 @@ const KINDS: ReadonlySet<string> = new Set(['openai', 'random', 'oracle']);
 
 /** Flags that a rollout keeps from its start. */
 const PLANNED = [
-  ...['env', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature', 'split', 'tasks'],
+  ...[
+    'env',
+    'agent',
+    'policy',
+    'baseUrl',
+    'model',
+    'episodes',
+    'concurrency',
+    'horizon',
+    'temperature',
+    'split',
+    'tasks',
+  ],
   ...['seed', 'name', 'runs'],
 ];
 const AS_PLANNED =
@@ -143,10 +162,15 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
 function fresh(flags: RolloutFlags): PreparedRollout {
   const policyRun = KINDS.has(flags.policy) ? undefined : flags.policy;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
-  const id = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
+  const agent = flags.agent === undefined ? undefined : readAgent(flags.agent);
+  const named = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
+  const id = agent ? AGENT : named;
   if (id === undefined) {
     const known = worldIds().join(', ');
-    throw new UserError('BAD_ARGUMENT', `rollout: name the world: --env ${known}, or the path of a module`);
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `rollout: name the world: --env ${known}, or the path of a module; or a program: --agent ./agent.mjs`,
+    );
   }
   const bothModules = trained !== undefined && isModulePath(trained.env.id) && isModulePath(id);
   if (trained && trained.env.id !== id && !bothModules) {
@@ -154,8 +178,8 @@ function fresh(flags: RolloutFlags): PreparedRollout {
   }
   const changed = trained && moduleChange({ ...trained.env, id });
   if (changed !== undefined) err.line(changed);
-  const raw = (trained && { ...trained, env: { ...trained.env, id } }) ?? {
-    env: { id },
+  const raw = (trained && { ...trained, env: { ...trained.env, id, ...(agent ? { options: agent } : {}) } }) ?? {
+    ...(agent ? { agent } : { env: { id } }),
     horizon: { type: 'fixed', rounds: flags.horizon },
     stop: { updates: 1 },
   };
@@ -168,7 +192,8 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `seed=${flags.seed}`,
     ...flags.set,
   ];
-  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
+  const loaded = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
+  const config = { ...loaded, env: locateEnv(loaded.env, process.cwd()) };
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = runDir(flags.runs, name);
   worldUrl(id, config.env.options);
@@ -183,6 +208,12 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     policyRun: policyRun === undefined ? undefined : resolve(policyRun),
   };
   return startFolder({ dir, config, plan });
+}
+
+/** Agent of the flag: a module by its ending, else a command line, its words between blanks. */
+function readAgent(given: string): { readonly module: string } | { readonly command: readonly string[] } {
+  const words = given.trim().split(/\s+/);
+  return words.length === 1 && /\.[cm]?[jt]s$/.test(given) ? { module: given } : { command: words };
 }
 
 /**

@@ -56,6 +56,8 @@ export interface ChatCodecOptions {
 export interface ChatCodecSpec extends Omit<ChatCodecOptions, 'tokenizer' | 'template'> {
   /** Folder of the model. */
   readonly folder: string;
+  /** True where observations are calls of agent programs: the reading is then an agent codec's (`codec-of.ts`). */
+  readonly agent?: true | undefined;
 }
 
 /** Opens a codec. @throws {UserError} BAD_CHECKPOINT for a folder without a usable tokenizer or template */

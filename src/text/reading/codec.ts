@@ -63,8 +63,11 @@ export interface Codec {
   decode(ids: Iterable<number>): string;
   /** True when a run of sampled ids is a whole answer: an end token was sampled. */
   ends(run: readonly number[]): boolean;
-  /** Reads the action out of an answer. */
-  answer(run: readonly number[]): Answer;
+  /**
+   * Reads the action out of an answer.
+   * @param transcript of the episode, which ends with the run; a codec of agents reads it as the reply to its last call
+   */
+  answer(run: readonly number[], transcript?: Transcript): Answer;
 }
 
 /** Sampled run of ids, read as text. */

@@ -4,8 +4,8 @@
  */
 import type { BpeTokenizer } from '../templates/tokenizer.ts';
 
-/** Breaks special tokens in foreign text, so that it differs from the rendering; taken out again before encoding. */
-const BREAK = '\ue000';
+/** Sign that breaks special tokens in foreign text, so that it differs from the rendering; taken out again before encoding. */
+export const BREAK = '\ue000';
 
 /** Special tokens of a tokenizer, in renderings. */
 export class ControlTokens {

@@ -41,6 +41,22 @@ export interface Observed {
   readonly partial?: true;
 }
 
+/** Refusal of a turn: the policy cannot decide it. */
+export interface Refusal {
+  /** Reason, for people. */
+  readonly message: string;
+  /** The episode ends here, truncated; absent: it has failed. */
+  readonly ends?: true;
+}
+
+/** Limits of the answer that is asked for now, besides those of the policy. */
+export interface AnswerLimits {
+  /** Most tokens of it, ≥ 1. */
+  readonly maxTokens?: number | undefined;
+  /** True where a run of sampled ids is a whole answer, though no end token was sampled. */
+  ends?(run: readonly number[]): boolean;
+}
+
 /** Transcript: an episode as token ids, as the policy reads it; see the head of the file. */
 export interface Transcript {
   /** Prompt in force; a new object whenever the text was rendered anew. */
@@ -51,6 +67,10 @@ export interface Transcript {
   readonly table: readonly string[];
   /** Name of the situation that the view's memory is in (`Track.situation`); absent where it names none. */
   readonly situation?: string | undefined;
+  /** Refusal of the present turn; absent where it can be decided. */
+  readonly refusal?: Refusal | undefined;
+  /** Limits of the present answer; absent where the policy's alone hold. */
+  readonly limits?: AnswerLimits | undefined;
   /** Text that the policy reads of a listed action now; usually the action itself. */
   candidate(action: string): string;
   /**

@@ -22,12 +22,31 @@ export interface RenderOptions {
 /** Longest parse and longest rendering, milliseconds; a conversation of twenty messages takes one. */
 const RENDER_MS = 700;
 
+/**
+ * Date that a template is given as today's, the one that Llama 3.1's own states: what is rendered again on another day has
+ * to be the same text.
+ */
+const TODAY: Readonly<Record<string, string>> = {
+  ...{ Y: '2024', y: '24', m: '07', d: '26', j: '208', b: 'Jul', B: 'July', a: 'Fri', A: 'Friday' },
+  ...{ H: '12', I: '12', M: '00', S: '00', p: 'PM' },
+};
+
+/** Statement that gives a template this date. */
+const PIN_DATE = '{%- set strftime_now = formatToday %}';
+
+/** Formats the date as Python's `strftime`. */
+function formatToday(format: string): string {
+  return format.replace(/%-?([A-Za-z%])/g, (_, letter: string) => TODAY[letter] ?? letter);
+}
+
 export class ChatTemplate {
   /** Text of the Jinja template. */
   readonly text: string;
   readonly #template: Template;
   readonly #source: string;
   readonly #tokens: Json;
+  /** True where it writes a date. */
+  readonly #isDated: boolean;
 
   /**
    * @param text   the Jinja text
@@ -38,9 +57,10 @@ export class ChatTemplate {
   constructor(text: string, tokens: Json, source: string) {
     this.text = text;
     this.#source = source;
+    this.#isDated = text.includes('strftime_now');
     this.#tokens = tokens;
     try {
-      this.#template = callWithin(RENDER_MS, () => new Template(text));
+      this.#template = callWithin(RENDER_MS, () => new Template(this.#isDated ? PIN_DATE + text : text));
     } catch (thrown) {
       // The parser runs off the end of a template that is cut off, into a TypeError of its own.
       const why = thrown instanceof TypeError ? 'it ends in the middle of an expression or block' : messageOf(thrown);
@@ -62,6 +82,7 @@ export class ChatTemplate {
           messages,
           tools,
           add_generation_prompt: addGenerationPrompt,
+          ...(this.#isDated ? { formatToday } : {}),
           ...this.#tokens,
           ...variables,
         }),

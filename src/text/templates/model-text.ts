@@ -18,13 +18,17 @@ export interface PretrainedText {
   readonly template: ChatTemplate | undefined;
 }
 
-/** Opens tokenizer and template of a folder. @throws {UserError} BAD_CHECKPOINT naming the file */
-export function openText(folder: string): PretrainedText {
+/**
+ * Opens tokenizer and template of a folder.
+ * @param withTools true for the template of conversations with tools, where a model has one of its own for them
+ * @throws {UserError} BAD_CHECKPOINT naming the file
+ */
+export function openText(folder: string, withTools = false): PretrainedText {
   const path = resolve(folder);
   const config = readJson(path, 'tokenizer_config.json');
   const tokenizer = new BpeTokenizer(readJson(path, 'tokenizer.json'), config, path);
   const file = join(path, 'chat_template.jinja');
-  const text = existsSync(file) ? readText(file) : templateText(config.chat_template);
+  const text = existsSync(file) ? readText(file) : templateText(config.chat_template, withTools);
   return { tokenizer, template: text === undefined ? undefined : new ChatTemplate(text, templateTokens(config), path) };
 }
 

@@ -183,6 +183,18 @@ describe('responses', () => {
     expect(items({ ...empty, calls })).toEqual(['function_call fc_7_0', 'function_call fc_7_1']);
     expect(items({ ...empty, content: 'T', calls })[0]).toBe('message msg_7');
   });
+  it('number items, parts and events from 0', () => {
+    const text = DIALECTS.responses.events({ ...empty, content: 'T', reasoning: 'R', calls }, request, ids).join('');
+    const bodies = readEvents(text).map(({ data }) => JSON.parse(data) as Record<string, unknown>);
+    expect(bodies.map((body) => body.sequence_number)).toEqual(bodies.map((_, i) => i));
+    const items = ['rs_7', 'msg_7', 'fc_7_0', 'fc_7_1'];
+    const placed = bodies.filter((body) => 'item_id' in body);
+    expect(placed.length).toBe(4 + 4 + 2 + 2);
+    for (const body of placed) {
+      expect(body.output_index).toBe(items.indexOf(body.item_id as string));
+      for (const key of ['summary_index', 'content_index']) expect(body[key] ?? 0).toBe(0);
+    }
+  });
   it('stream an item at a time', () => {
     const events = DIALECTS.responses.events({ ...empty, content: 'T', calls: calls.slice(1) }, request, ids);
     expect(events.map((event) => /^event: (\S+)/.exec(event)![1])).toEqual([

@@ -202,6 +202,7 @@ describe('one conversation', () => {
     ).toEqual(base);
     expect(read([output], { previous_response_id: 'resp_0' })).toEqual(base);
     expect(read([user, { type: 'compaction', id: 'cmp_1', encrypted_content: 'resp_0' }, output])).toEqual(base);
+    expect(read([user, easy, { type: 'compaction', encrypted_content: 'resp_0' }, output])).toEqual(base);
     const system = { role: 'system', content: 'S' };
     const compacted = read([user, { type: 'compaction', encrypted_content: 'resp_0' }, output], { instructions: 'S' });
     expect(compacted).toEqual([system, ...base]);
@@ -326,6 +327,7 @@ describe('tools', () => {
     }
     const choice = { type: 'auto', disable_parallel_tool_use: true };
     expect(parse('messages', { tool_choice: choice }).call.parallelCalls).toBe(false);
+    expect(parse('messages', { tool_choice: { type: 'auto' } }).call.parallelCalls).toBe(true);
   });
 
   it.each([

@@ -1,0 +1,172 @@
+/**
+ * Agent prompting: the calls of an agent passed on to a chat server as they are, with their tools, choices and formats. The
+ * server's reply is the action (agent-call.ts), so an agent can be evaluated on any hosted model.
+ */
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import {
+  type AgentCall,
+  type AgentReply,
+  printAgentReply,
+  readAgentCall,
+  readAgentReply,
+} from '../../core/agent-call.ts';
+import type {
+  AnswerFormat,
+  AssistantMessage,
+  ConversationMessage,
+  ModelReply,
+  Tool,
+  ToolChoice,
+} from '../../core/model-call.ts';
+import { seedFrom } from '../../core/rng.ts';
+import type { Acted, ActRequest } from '../policy.ts';
+import type { Completion } from './openai-client.ts';
+import type { Prompt, Prompting } from './prompting.ts';
+
+/** Conversation up to a call, and the reply to it once there is one. */
+interface Context {
+  readonly messages: readonly ConversationMessage[];
+  readonly tools: readonly Tool[];
+  reply: AgentReply | undefined;
+}
+
+/** Episode: its conversations by the number of their call. */
+interface Episode {
+  readonly contexts: Map<number, Context>;
+  /** Number of the call that waits. */
+  waiting: number;
+}
+
+/** Passes agents' calls on; remembers the conversations of running episodes. */
+export class AgentPrompting implements Prompting {
+  readonly #config: OpenAIConfig;
+  readonly #model: string;
+  readonly #episodes = new Map<number, Episode>();
+
+  constructor(config: OpenAIConfig, model: string) {
+    this.#config = config;
+    this.#model = model;
+  }
+
+  ask(request: ActRequest): Prompt {
+    let episode = this.#episodes.get(request.episode);
+    if (!episode) {
+      this.#episodes.set(request.episode, (episode = { contexts: new Map(), waiting: 0 }));
+      for (const { observation, action } of request.history ?? []) {
+        open(episode, readAgentCall(observation)).reply = readAgentReply(action);
+      }
+    }
+    const call = readAgentCall(request.observation);
+    const { messages, tools } = open(episode, call);
+    return { api: 'chat', body: this.#body(request, call, messages, tools) };
+  }
+
+  read({ episode: number, turn }: ActRequest, completion: Completion): Acted {
+    const episode = this.#episodes.get(number)!;
+    const { text, reasoning, calls = [], finish, promptTokens, completionTokens } = completion;
+    const reply: AgentReply = {
+      content: reasoning === undefined ? text : text.slice(text.indexOf('</think>') + '</think>'.length).trimStart(),
+      reasoning,
+      calls: calls.map(({ name, args }) => ({ name, arguments: args })),
+      finish: calls.length > 0 ? 'calls' : (FINISHES[finish] ?? 'stop'),
+      usage: { promptTokens, completionTokens },
+    };
+    episode.contexts.get(episode.waiting)!.reply = reply;
+    return {
+      episode: number,
+      turn,
+      action: printAgentReply(reply),
+      response: { text, promptTokens, completionTokens },
+    };
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) this.#episodes.delete(episode);
+  }
+
+  forget(): void {
+    this.#episodes.clear();
+  }
+
+  #body(
+    { samplingSeed, turn, temperature }: ActRequest,
+    call: AgentCall,
+    messages: readonly ConversationMessage[],
+    tools: readonly Tool[],
+  ): Record<string, unknown> {
+    const { maxTokens, body, omit } = this.#config;
+    const { toolChoice = 'auto', parallelCalls = true, format, stop = [] } = call;
+    const asksTools = tools.length > 0;
+    const request = {
+      model: this.#model,
+      messages: messages.map(chatMessage),
+      temperature,
+      max_tokens: Math.min(maxTokens, call.maxTokens ?? maxTokens),
+      seed: seedFrom(samplingSeed, turn),
+      ...(asksTools ? { tools: tools.map(chatTool), tool_choice: chatToolChoice(toolChoice) } : {}),
+      ...(asksTools && !parallelCalls ? { parallel_tool_calls: false } : {}),
+      ...(format ? { response_format: responseFormat(format) } : {}),
+      ...(stop.length > 0 ? { stop } : {}),
+      ...body,
+    };
+    return Object.fromEntries(Object.entries(request).filter(([key]) => !omit.includes(key)));
+  }
+}
+
+/** Reasons of an end, as OpenAI names them. */
+const FINISHES: Readonly<Record<string, ModelReply['finish']>> = { length: 'length', content_filter: 'filter' };
+
+/** Opens the conversation of a call: its own messages, behind those of its parent and the parent's reply. */
+function open(episode: Episode, { call, parent, messages, tools }: AgentCall): Context {
+  const before = parent === null ? undefined : episode.contexts.get(parent);
+  const context: Context = before
+    ? {
+        messages: [...before.messages, replied(before.reply, messages), ...messages],
+        tools: before.tools,
+        reply: undefined,
+      }
+    : { messages, tools: tools ?? [], reply: undefined };
+  episode.contexts.set(call, context);
+  episode.waiting = call;
+  return context;
+}
+
+/** Reply as a message, its calls under the ids by which the results behind it name them: they end in the call's number. */
+function replied(reply: AgentReply | undefined, results: readonly ConversationMessage[]): AssistantMessage {
+  const ids = results.flatMap((message) => (message.role === 'tool' ? [message.callId] : []));
+  return {
+    role: 'assistant',
+    content: reply?.content ?? '',
+    calls: reply?.calls.map((call, i) => ({ ...call, id: ids.find((id) => id.endsWith(`_${i}`)) ?? `call_${i}` })),
+  };
+}
+
+function chatMessage(message: ConversationMessage): object {
+  if (message.role === 'tool') return { role: 'tool', tool_call_id: message.callId, content: message.content };
+  if (message.role !== 'assistant') return { role: message.role, content: message.content };
+  const { content, calls = [] } = message;
+  if (calls.length === 0) return { role: 'assistant', content };
+  return {
+    role: 'assistant',
+    content: content === '' ? null : content,
+    tool_calls: calls.map((call) => ({
+      id: call.id,
+      type: 'function',
+      function: { name: call.name, arguments: call.arguments },
+    })),
+  };
+}
+
+function chatTool({ name, description, parameters }: Tool): object {
+  return { type: 'function', function: { name, ...(description === undefined ? {} : { description }), parameters } };
+}
+
+function chatToolChoice(choice: ToolChoice): unknown {
+  return typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } };
+}
+
+function responseFormat(format: AnswerFormat): object {
+  if (format.type === 'json') return { type: 'json_object' };
+  const { name, schema } = format;
+  return { type: 'json_schema', json_schema: { name, schema, strict: true } };
+}

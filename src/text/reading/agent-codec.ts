@@ -1,0 +1,198 @@
+/**
+ * Codec of agent programs whose model is a language model: an observation is a call (`core/agent-call.ts`), rendered by the
+ * model's chat template; the action is the reply, with calls of tools as the model's format writes them.
+ */
+import { createHash } from 'node:crypto';
+import { type AgentCall, printAgentReply, readAgentReply } from '../../core/agent-call.ts';
+import { UserError } from '../../core/errors.ts';
+import { largestOf, smallestOf } from '../../core/extremes.ts';
+import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
+import type { ChatTemplate } from '../templates/chat-template.ts';
+import { openText } from '../templates/model-text.ts';
+import type { BpeTokenizer } from '../templates/tokenizer.ts';
+import { type ParsedReply, splitReasoning } from '../tools/tool-format.ts';
+import { AgentTemplate } from './agent-template.ts';
+import { type AgentReading, AgentTranscript, type AgentTurn, type ReadReply } from './agent-transcript.ts';
+import type { Answer, Codec } from './codec.ts';
+import { ControlTokens } from './control-tokens.ts';
+import type { AnswerLimits, Observed, Refusal, Transcript } from './transcript.ts';
+
+export interface AgentCodecOptions {
+  readonly tokenizer: BpeTokenizer;
+  readonly template: ChatTemplate;
+  /** Ids that end an answer, by the model's generation config. */
+  readonly endTokens: readonly number[];
+  /** Ids the model has; more than the tokenizer's in many models. */
+  readonly vocabSize: number;
+  /** Longest sequence, in tokens. */
+  readonly contextTokens: number;
+}
+
+/**
+ * Opens a codec.
+ * @param folder of the model
+ * @throws {UserError} BAD_CHECKPOINT for a folder without a usable tokenizer or template
+ */
+export function openAgentCodec(folder: string, options: Omit<AgentCodecOptions, 'tokenizer' | 'template'>): AgentCodec {
+  const { tokenizer, template } = openText(folder, true);
+  if (template) return new AgentCodec({ ...options, tokenizer, template });
+  throw new UserError('BAD_CHECKPOINT', `${folder}: it has no chat template; use an instruct model`);
+}
+
+/** Texts that open and close reasoning: a decoder keeps them. */
+const THOUGHTS = ['<think>', '</think>', '[THINK]', '[/THINK]'];
+
+export class AgentCodec implements Codec, AgentReading {
+  readonly id: string;
+  readonly hash: string;
+  readonly vocabSize: number;
+  readonly sampled: { readonly from: number; readonly to: number };
+  readonly rendersAnew = false;
+  readonly end: number;
+  readonly turnEnd: number;
+  readonly #options: AgentCodecOptions;
+  readonly #template: AgentTemplate;
+  readonly #ends: ReadonlySet<number>;
+  /** Special tokens that are left out of a reply's text. */
+  readonly #dropped: ReadonlySet<number>;
+
+  /** @throws {UserError} BAD_CHECKPOINT for a template without an end of turns that the tokenizer has as one token */
+  constructor(options: AgentCodecOptions) {
+    const { tokenizer, template, endTokens, vocabSize } = options;
+    this.#options = options;
+    const textOf = new Map([...tokenizer.special].map(([text, id]) => [id, text]));
+    const endTexts = endTokens.flatMap((id) => textOf.get(id) ?? []);
+    this.#template = new AgentTemplate(template, new ControlTokens(tokenizer), endTexts);
+    const { format, isNative, end, turnEnd } = this.#template;
+    this.end = end;
+    this.turnEnd = turnEnd;
+    this.#ends = new Set([end, ...endTokens]);
+    const kept = new Set([...format.markers, ...THOUGHTS]);
+    this.#dropped = new Set([...tokenizer.special].filter(([text]) => !kept.has(text)).map(([, id]) => id));
+    this.vocabSize = vocabSize;
+    this.sampled = { from: 0, to: vocabSize };
+    this.id = `agent/${isNative ? format.id : 'plain'}/1`;
+    this.hash = createHash('sha256')
+      .update(JSON.stringify([tokenizer.fingerprint, template.text, this.id, vocabSize]))
+      .digest('hex');
+  }
+
+  open(first: Observed): Transcript {
+    return new AgentTranscript(this, first);
+  }
+
+  openText(text: string): Transcript {
+    const ids = this.#options.tokenizer.encode(text);
+    if (ids.length < 2) throw new RangeError(`agent: expected a text of two tokens or more, got ${ids.length}`);
+    return new AgentTranscript(this, undefined, ids);
+  }
+
+  divide(ids: readonly number[], promptLength = ids.length - 1) {
+    if (ids.length < 2) throw new RangeError(`agent: expected two token ids or more, got ${ids.length}`);
+    const at = Math.min(Math.max(1, promptLength), ids.length - 1);
+    return { prompt: ids.slice(0, at), tokens: ids.slice(at) };
+  }
+
+  /** Ids of a reply, printed as JSON, as the model would write it. */
+  spell(action: string): Int32Array {
+    const { content, calls } = readAgentReply(action);
+    return Int32Array.from(this.#template.spell(content, calls));
+  }
+
+  decode(ids: Iterable<number>): string {
+    return this.#options.tokenizer.decode([...ids], { special: false });
+  }
+
+  ends(run: readonly number[]): boolean {
+    return run.length > 0 && this.#ends.has(run.at(-1)!);
+  }
+
+  answer(run: readonly number[], transcript?: Transcript): Answer {
+    const text = this.#textOf(run);
+    const read = transcript instanceof AgentTranscript ? transcript.readReply(run) : undefined;
+    if (!read) return { action: text, text };
+    const { reply, malformed } = read;
+    return { action: printAgentReply(reply), text, ...(malformed === undefined ? {} : { formatError: malformed }) };
+  }
+
+  readReply(run: readonly number[], { call, tools }: AgentTurn, promptTokens: number): ReadReply {
+    const whole = this.#textOf(run);
+    const { text, isStopped } = cutAtStop(whole, call.stop ?? []);
+    const isEnded = this.ends(run) || isStopped;
+    const parsed = this.#parse(text, call, tools, !isEnded);
+    const { content, reasoning, calls, repairs, malformed } = parsed;
+    const isDone = isEnded || (call.parallelCalls === false && calls.length > 0);
+    const finish = isDone ? (calls.length > 0 ? 'calls' : 'stop') : 'length';
+    const usage = { promptTokens, completionTokens: run.length };
+    const rest = { ...(reasoning === undefined ? {} : { reasoning }), ...(repairs.length === 0 ? {} : { repairs }) };
+    return { reply: { content, calls, finish, usage, ...rest }, malformed };
+  }
+
+  limitsOf({ call, tools }: AgentTurn): AnswerLimits | undefined {
+    const { maxTokens, stop = [], parallelCalls = true } = call;
+    if (stop.length === 0 && parallelCalls) return maxTokens === undefined ? undefined : { maxTokens };
+    // A token is one byte or more: a stop text that has just been completed lies in as many tokens as it has bytes.
+    const window =
+      largestOf(
+        stop.map((text) => Buffer.byteLength(text)),
+        0,
+      ) + 1;
+    return {
+      maxTokens,
+      ends: (run) => {
+        const newest = this.#textOf(run.slice(-window));
+        if (stop.some((text) => newest.includes(text))) return true;
+        // Every format closes a call by one of these.
+        return (
+          !parallelCalls && /[}>)\]]/.test(newest) && this.#parse(this.#textOf(run), call, tools, true).calls.length > 0
+        );
+      },
+    };
+  }
+
+  refuseLength(tokens: number): Refusal | undefined {
+    const { contextTokens } = this.#options;
+    if (tokens < contextTokens) return undefined;
+    const message = `the call is ${tokens} tokens long, which leaves no room for a reply in ${contextTokens} (policy.chat.contextTokens)`;
+    return { message, ends: true };
+  }
+
+  /** Text of a run without its end; tokens of the format and of reasoning are kept. */
+  #textOf(run: readonly number[]): string {
+    const ids = (this.ends(run) ? run.slice(0, -1) : run).filter((id) => !this.#dropped.has(id));
+    return this.#options.tokenizer.decode(ids);
+  }
+
+  #parse(text: string, { toolChoice, parallelCalls }: AgentCall, tools: readonly Tool[], isCut: boolean): ParsedReply {
+    const { format, opensThought } = this.#template;
+    const parsed = format.parse(opensThought ? `<think>${text}` : text, tools, isCut);
+    if (toolChoice === 'none' || tools.length === 0) {
+      // Nothing in it is a call.
+      if (parsed.calls.length === 0 && parsed.malformed === undefined) return parsed;
+      const { body } = splitReasoning(opensThought ? `<think>${text}` : text);
+      return { ...parsed, content: body, calls: [], repairs: [], malformed: undefined };
+    }
+    return parallelCalls === false ? { ...parsed, calls: parsed.calls.slice(0, 1) } : parsed;
+  }
+
+  /** Tokens of the shortest prompt: a message of nothing. */
+  get shortestPrompt(): number {
+    return this.render([{ role: 'user', content: '' }], []).length;
+  }
+
+  render(messages: readonly ConversationMessage[], tools: readonly Tool[]): number[] {
+    return this.#template.render(messages, tools);
+  }
+
+  renderTail(reply: AssistantMessage, fresh: readonly ConversationMessage[], tools: readonly Tool[]): number[] {
+    return this.#template.renderTail(reply, fresh, tools);
+  }
+}
+
+/** Cuts a text at the first stop text in it. */
+function cutAtStop(text: string, stop: readonly string[]): { readonly text: string; readonly isStopped: boolean } {
+  const places = stop.map((one) => text.indexOf(one)).filter((at) => at >= 0);
+  return places.length === 0
+    ? { text, isStopped: false }
+    : { text: text.slice(0, smallestOf(places)), isStopped: true };
+}

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { printAgentCall, printAgentReply } from '../../src/core/agent-call.ts';
+import type { ConversationMessage } from '../../src/core/model-call.ts';
+import { draw } from '../../src/gateway/agent-draw.ts';
+
+const task = { env: 'agent', index: 0, seed: 0 };
+const tools = [{ name: 'search', parameters: { type: 'object', properties: {} } }];
+const call = (number: number, parent: number | null, ...messages: ConversationMessage[]) =>
+  printAgentCall({ call: number, parent, messages, ...(parent === null ? { tools } : {}) });
+const user = (content: string): ConversationMessage => ({ role: 'user', content });
+const usage = { promptTokens: 0, completionTokens: 0 };
+const searched = printAgentReply({ content: '', calls: [{ name: 'search', arguments: '{}' }], finish: 'calls', usage });
+
+describe('the drawing of an agent', () => {
+  it('shows the tree of calls, and the conversation of the newest', () => {
+    const first = { kind: 'first', observation: call(0, null, user('lead')) } as const;
+    const turns = [
+      { action: searched, observation: call(1, null, user('sub')) },
+      { action: 'stage', observation: '', partial: true as const },
+      { action: 'hi', observation: call(2, 0, { role: 'tool', callId: 'call_0_0', content: 'found' }) },
+      { action: 'left', observation: call(3, 0, user('again')), partial: true as const },
+    ];
+    const { panels } = draw(task, first, turns);
+    expect(panels.map((panel) => panel.kind === 'text' && panel.lines)).toEqual([
+      ['0 (new) search({})', '1 (new) stage hi', '2 (after 0) reached nobody', '  3 (after 0) waits'],
+      ['tools: search', 'user: lead', 'assistant: search({})', 'user: again'],
+    ]);
+  });
+  it('stays at the last conversation when the program has ended, and is bounded', () => {
+    const first = { kind: 'first', observation: call(0, null, user('line\n'.repeat(200))) } as const;
+    const { panels } = draw(task, first, [{ action: 'bye', observation: '{"reward":1}' }]);
+    const [calls, conversation] = panels.map((panel) => (panel.kind === 'text' ? panel.lines : []));
+    expect([calls, conversation!.at(-1), conversation!.length]).toEqual([['0 (new) bye'], 'assistant: bye', 81]);
+  });
+});
