@@ -13,7 +13,7 @@ import type { Clock } from '../core/clock.ts';
 import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
-import type { AssistantMessage, ModelCall, ModelReply } from '../core/model-call.ts';
+import type { AssistantMessage, ModelReply } from '../core/model-call.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
@@ -134,7 +134,7 @@ export class Episode implements GatewayEpisode {
     if (this.#isClosed) return Promise.reject(new Error('the episode is closed: no call can come'));
     if (signal?.aborted) return Promise.reject(signal.reason);
     const call = this.#queue.shift();
-    if (call) return Promise.resolve(this.#give(call, call.request!.call));
+    if (call) return Promise.resolve(this.#give(call, call.request!));
     return new Promise((resolve, reject) => {
       const stop = () => {
         this.#waiters = this.#waiters.filter((other) => other !== waiter);
@@ -233,7 +233,7 @@ export class Episode implements GatewayEpisode {
       return;
     }
     const waiter = this.#waiters.shift();
-    if (waiter) waiter.resolve(this.#give(call, request.call));
+    if (waiter) waiter.resolve(this.#give(call, request));
     else this.#queue.push(call);
   }
 
@@ -297,27 +297,28 @@ export class Episode implements GatewayEpisode {
     call.gone.abort();
   }
 
-  #give(call: PendingCall, asked: ModelCall): WaitingCall {
+  #give(call: PendingCall, { model, call: asked }: ParsedRequest): WaitingCall {
     const { node, gone } = call;
     node.number = this.#given++;
     return {
       number: node.number,
       parent: node.parent?.number ?? null,
+      model,
       call: asked,
       fresh: asked.messages.slice(node.shared),
       gone: gone.signal,
+      callId: (i) => callId(call, i),
       answer: (reply) => this.#answer(call, reply),
-      refuse: (status, message) => this.#refuse(call, status, message),
+      refuse: (status, message, code) => this.#refuse(call, status, message, code),
     };
   }
 
   #answer(call: PendingCall, reply: ModelReply): Promise<void> {
-    const { dialect, request, node, n } = call;
+    const { dialect, request, node } = call;
     if (!request) return Promise.resolve(); // decided
-    const prefix = dialect.id === 'messages' ? 'toolu' : 'call';
     const calls = reply.calls.map((made, i) => ({
       ...made,
-      id: `${prefix}_${n}_${i}`,
+      id: callId(call, i),
       arguments: made.arguments.trim() === '' ? '{}' : made.arguments, // clients throw on none at all
     }));
     const minted = { ...reply, calls };
@@ -375,10 +376,10 @@ export class Episode implements GatewayEpisode {
     node.replyId = ids.reply;
   }
 
-  #refuse(call: PendingCall, status: number, message: string): void {
+  #refuse(call: PendingCall, status: number, message: string, code?: string): void {
     if (call.decided) return;
     this.#drop(call);
-    this.#decide(call, errorOf(call.dialect, new RefusedCall(status, message)));
+    this.#decide(call, errorOf(call.dialect, new RefusedCall(status, message, undefined, code)));
   }
 
   /** Takes a call out that gets no reply of the model. */
@@ -422,6 +423,11 @@ export class Episode implements GatewayEpisode {
     const created = Math.floor(this.#settings.unixMs() / 1000);
     return mintIds(dialect, n, created);
   }
+}
+
+/** Id of the i-th call of a reply. */
+function callId({ dialect, n }: PendingCall, i: number): string {
+  return `${dialect.id === 'messages' ? 'toolu' : 'call'}_${n}_${i}`;
 }
 
 /** Mints the ids of a reply. @param n number of its call among the arrivals */
