@@ -148,8 +148,6 @@ const agent = z.union([
 export const runConfigSchema = z.strictObject({
   /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
-  /** Program of yours that calls a model, in place of `env`: the path of a module (relative to the configuration's file), or its options. */
-  agent: agent.exactOptional(),
   env: z.strictObject({
     /** Id of a world, path of a module (relative to the configuration's file), or an OpenEnv server: openenv+http://host:8000. */
     id: z.string().min(1),
@@ -160,6 +158,8 @@ export const runConfigSchema = z.strictObject({
     /** Path of a user's module from the run's folder, written when a run is made: it is found there where both were moved. */
     fromRun: z.string().exactOptional(),
   }),
+  /** Program of yours that calls a model, in place of `env`: the path of a module (relative to the configuration's file), or its options. */
+  agent: agent.exactOptional(),
   tasks: section({
     /** Named set of the world's tasks to train on, e.g. `fresh`; those of its training split where absent. */
     set: z.string().exactOptional(),

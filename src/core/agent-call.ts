@@ -125,6 +125,34 @@ export function readAgentReply(text: string): AgentReply {
   return parseReply(text) ?? { content: text, calls: [], finish: 'stop', usage: NO_USAGE };
 }
 
+/** Outcome of an agent, as the observation behind its last call. */
+export interface AgentOutcome {
+  readonly reward: number;
+  /** True when the task was solved. */
+  readonly success: boolean;
+  /** Numbers that are averaged over episodes, by name. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** Prints an outcome as the text of an observation. */
+export function printAgentOutcome({ reward, success, metrics }: AgentOutcome): string {
+  return JSON.stringify({ reward, success, metrics });
+}
+
+/** Numbers that an agent reported at its end; none in an observation that is no outcome. */
+export function readReportedMetrics(observation: string): Readonly<Record<string, number>> {
+  if (!observation.startsWith('{"reward":')) return {};
+  try {
+    const json = parseJson(observation);
+    const metrics = isRecord(json) && isRecord(json.metrics) ? json.metrics : {};
+    return Object.fromEntries(
+      Object.entries(metrics).filter((entry): entry is [string, number] => Number.isFinite(entry[1])),
+    );
+  } catch {
+    return {}; // the text of some other world
+  }
+}
+
 const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
 const FINISHES: ReadonlySet<unknown> = new Set<ModelReply['finish']>(['stop', 'calls', 'length', 'filter']);
 

@@ -26,7 +26,7 @@ export interface AgentOptions {
    * replies, and a lost episode is restored by giving it the recorded replies again.
    */
   readonly replay: 'never' | 'exact';
-  /** What becomes of the reward of an episode that the horizon cut: it counts, or it is 0. */
+  /** Fate of the reward of an episode that the horizon cut: it counts, or it is 0. */
   readonly rewardAtHorizon: 'keep' | 'drop';
 }
 

@@ -4,6 +4,7 @@
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import type { AgentOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
@@ -31,15 +32,6 @@ export interface AgentRun {
   readonly model: AgentModel;
   /** Aborts when the episode is over, whatever the agent is doing. */
   readonly signal: AbortSignal;
-}
-
-/** Result of an agent. */
-export interface AgentOutcome {
-  readonly reward: number;
-  /** True when the task was solved. */
-  readonly success: boolean;
-  /** Numbers that are averaged over episodes, by name. */
-  readonly metrics: Readonly<Record<string, number>>;
 }
 
 /** Program: plays one episode. Rejects where it failed; that is never a reward. */

@@ -6,9 +6,8 @@
  * closing text from the gateway, the program ends, and the reward it gives then is the episode's.
  */
 import { setMaxListeners } from 'node:events';
-import { printAgentCall, readAgentReply } from '../core/agent-call.ts';
+import { type AgentOutcome, printAgentCall, printAgentOutcome, readAgentReply } from '../core/agent-call.ts';
 import { type EnvStep, type First, type Session, terminated } from '../core/env.ts';
-import type { AgentOutcome } from './agent-program.ts';
 import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from './call-stages.ts';
 import type { GatewayEpisode, WaitingCall } from './gateway.ts';
 
@@ -146,7 +145,7 @@ export class AgentSession implements Session {
     this.#choices = undefined;
     if ('outcome' in next) {
       if (this.#answered === 0) this.#early = next.outcome;
-      return JSON.stringify(next.outcome);
+      return printAgentOutcome(next.outcome);
     }
     const { call: waiting } = next;
     this.#call = waiting;

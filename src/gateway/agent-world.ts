@@ -9,15 +9,17 @@
  * Randomness   the program's; it gets a seed.
  */
 import { pathToFileURL } from 'node:url';
+import type { AgentOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
+import { agentView } from '../text/reading/agent-view.ts';
 import { draw } from './agent-draw.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
 import {
-  type AgentOutcome,
   type AgentProgram,
   type AgentRun,
   CommandPool,
@@ -27,7 +29,6 @@ import {
   readOutcome,
 } from './agent-program.ts';
 import { AgentSession } from './agent-session.ts';
-import { agentView } from './agent-view.ts';
 import type { Gateway, GatewayEpisode } from './gateway.ts';
 import { openGateway } from './server.ts';
 
@@ -41,7 +42,7 @@ const MAX_CALL_CHARS = 64 * 2 ** 20;
 
 /** Makes the world of an agent. @param query its options as JSON, under `agent` @throws {UserError} BAD_CONFIG */
 export async function connect(query: URLSearchParams): Promise<World<HostGateway>> {
-  const options = readAgentOptions(JSON.parse(query.get('agent')!) as EnvOptions);
+  const options = readAgentOptions(parseJson(query.get('agent')!) as EnvOptions);
   const { program, tasks, end } = await loadProgram(options);
   return {
     createEnv: (_options, resources) => createEnv(options, program, tasks, resources),

@@ -4,6 +4,7 @@
  */
 import type { AgentReply } from '../core/agent-call.ts';
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../core/env.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { ConversationMessage, JsonSchema, ModelCall, Tool } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
 
@@ -56,7 +57,7 @@ export function valuesIn(text: string): string[] {
   };
   const shown = text.slice(0, MAX_TEXT);
   try {
-    const json: unknown = JSON.parse(shown);
+    const json: unknown = parseJson(shown);
     if (typeof json === 'object' && json !== null) {
       addLeaves(json, add);
       return found;

@@ -1,4 +1,5 @@
 /** Facts of a finished group: outcomes, and the signs of a policy's collapse. Pure. */
+import { readReportedMetrics } from '../core/agent-call.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 
 /** Sums over episodes. */
@@ -24,6 +25,14 @@ export interface GroupFacts {
   /** Answers of a language model, and those of them in which no action could be read. */
   readonly answers: number;
   readonly formatErrors: number;
+  /** Numbers that agents reported at their end, by name. */
+  readonly reported: ReadonlyMap<string, Mean>;
+}
+
+/** Mean under construction. */
+export interface Mean {
+  sum: number;
+  count: number;
 }
 
 /** Facts of the groups of one update, summed up. */
@@ -38,6 +47,7 @@ export interface ConsumedFacts {
   readonly repeats: number;
   readonly answers: number;
   readonly formatErrors: number;
+  readonly reported: ReadonlyMap<string, Mean>;
   /** Top action: the most frequent text and its count; absent without any action. */
   readonly top: { readonly action: string; readonly count: number } | undefined;
 }
@@ -50,6 +60,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
   let repeats = 0;
   let answers = 0;
   let formatErrors = 0;
+  const reported = new Map<string, Mean>();
   let flat = true;
   let first: number | undefined;
   for (const trajectory of trajectories) {
@@ -61,6 +72,9 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     sums.turns += trajectory.turns.length;
     if (trajectory.success) sums.successes++;
     if (trajectory.end === 'truncated') sums.truncated++;
+    for (const [name, value] of Object.entries(readReportedMetrics(trajectory.finalObservation))) {
+      addTo(reported, name, { sum: value, count: 1 });
+    }
     const seen = new Set<string>();
     for (const { observation, action, response } of trajectory.turns) {
       if (response) answers++;
@@ -70,13 +84,24 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     }
     repeats += trajectory.turns.length - seen.size;
   }
-  return { label, horizon: trajectories[0]?.horizon ?? 0, sums, flat, actions, repeats, answers, formatErrors };
+  return {
+    label,
+    horizon: trajectories[0]?.horizon ?? 0,
+    sums,
+    flat,
+    actions,
+    repeats,
+    answers,
+    formatErrors,
+    reported,
+  };
 }
 
 export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts {
   const byLabel: Record<string, EpisodeSums> = {};
   const byHorizon: Record<string, EpisodeSums> = {};
   const actions = new Map<string, number>();
+  const reported = new Map<string, Mean>();
   let all = noEpisodes;
   let repeats = 0;
   let answers = 0;
@@ -94,6 +119,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
       comparedGroups++;
       if (group.flat) flatGroups++;
     }
+    for (const [name, mean] of group.reported) addTo(reported, name, mean);
     for (const [action, count] of group.actions) actions.set(action, (actions.get(action) ?? 0) + count);
   }
   let top: ConsumedFacts['top'];
@@ -108,8 +134,17 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
     repeats,
     answers,
     formatErrors,
+    reported,
     top,
   };
+}
+
+function addTo(means: Map<string, Mean>, name: string, { sum, count }: Mean): void {
+  const mean = means.get(name);
+  if (mean) {
+    mean.sum += sum;
+    mean.count += count;
+  } else means.set(name, { sum, count });
 }
 
 function add(a: EpisodeSums, b: EpisodeSums): EpisodeSums {

@@ -5,13 +5,13 @@
  */
 
 /** Dimension that a metric is split by. */
-export type SplitBy = 'label' | 'horizon' | 'part' | 'actor' | 'worker';
+export type SplitBy = 'label' | 'horizon' | 'part' | 'actor' | 'worker' | 'metric';
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly meaning: string;
-  /** Split of a metric that has one value per sub-task label, horizon, part of the time, actor or worker. */
+  /** Split of a metric that has one value per sub-task label, horizon, part of the time, actor, worker or metric of an agent. */
   readonly by?: SplitBy;
   /** True for a total of the run so far, which only grows: a counter to Prometheus; others are gauges. */
   readonly total?: boolean;
@@ -99,6 +99,7 @@ export const metricTable = [
   { name: 'episodesByLabel', unit: 'episodes', by: 'label', meaning: 'the update’s episodes of a sub-task' },
   { name: 'successByLabel', unit: '', by: 'label', meaning: '`success` of a sub-task' },
   { name: 'returnByLabel', unit: '', by: 'label', meaning: '`return` of a sub-task' },
+  { name: 'agentMetrics', unit: '', by: 'metric', meaning: 'mean of a number that the agent reported at its end' },
   { name: 'turnsByLabel', unit: 'turns', by: 'label', meaning: '`turns` of a sub-task' },
   { name: 'truncatedByLabel', unit: '', by: 'label', meaning: '`truncated` of a sub-task' },
   {

@@ -133,7 +133,7 @@ function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting
 
 function addOutcomes(
   row: Row,
-  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, answers, formatErrors, top }: ConsumedFacts,
+  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, answers, formatErrors, reported, top }: ConsumedFacts,
 ): void {
   if (all.episodes === 0) return;
   row.success = all.successes / all.episodes;
@@ -150,6 +150,9 @@ function addOutcomes(
   row.truncatedByHorizon = mapWorkers(byHorizon, (sums) => sums.truncated / sums.episodes);
   if (comparedGroups > 0) row.zeroVarianceGroups = flatGroups / comparedGroups;
   if (answers > 0) row.formatErrors = formatErrors / answers;
+  if (reported.size > 0) {
+    row.agentMetrics = Object.fromEntries([...reported].map(([name, { sum, count }]) => [name, sum / count]));
+  }
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
   row.repeatedTurns = repeats / all.turns;

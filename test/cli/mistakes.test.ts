@@ -132,7 +132,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas' or 'warmStart\.learningRate'\?/,
   ],
   ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
-  ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, tasks/],
+  ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, agent, tasks/],
   [
     'contradiction',
     () => train('learner.estimator.lambda=0.9'),

@@ -1,8 +1,7 @@
 /** Episodes of agents, from the program's first call to its reward, over the real gateway. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AgentReply, printAgentReply, readAgentCall } from '../../src/core/agent-call.ts';
+import { type AgentOutcome, type AgentReply, printAgentReply, readAgentCall } from '../../src/core/agent-call.ts';
 import type { Mid, Terminated } from '../../src/core/env.ts';
-import type { AgentOutcome } from '../../src/gateway/agent-program.ts';
 import { AgentSession } from '../../src/gateway/agent-session.ts';
 import { CLOSING_TEXT } from '../../src/gateway/episode.ts';
 import { type OpenGateway, openGateway } from '../../src/gateway/server.ts';

@@ -1,5 +1,6 @@
 /** Facts of groups, by hand. */
 import { expect, it } from 'vitest';
+import { printAgentOutcome } from '../../src/core/agent-call.ts';
 import { groupFacts, summarizeConsumed } from '../../src/metrics/group-facts.ts';
 import { trajectory } from '../support/trajectories.ts';
 
@@ -32,6 +33,7 @@ it('sums up a group: returns, turns, ends, actions and repeats', () => {
     flat: false,
     answers: 0,
     formatErrors: 0,
+    reported: new Map(),
     repeats: 1, // look at a, twice; at b it is another situation
   });
   expect([...actions]).toEqual([
@@ -53,6 +55,18 @@ it('counts answers of a language model, and those that were not understood', () 
   });
   const spoken = { ...won, turns: [answered(), answered('no action'), answered('no action'), turn!] };
   expect(groupFacts([spoken, won], 'easy')).toMatchObject({ answers: 3, formatErrors: 2 });
+});
+
+it('averages the numbers that agents report at their end, over the episodes that report them', () => {
+  const ended = (metrics: Readonly<Record<string, number>>) => ({
+    ...won,
+    finalObservation: printAgentOutcome({ reward: 1, success: true, metrics }),
+  });
+  const { reported } = groupFacts([ended({ calls: 2 }), ended({ calls: 4, words: 1 }), won], 'easy');
+  expect([...reported]).toEqual([
+    ['calls', { sum: 6, count: 2 }],
+    ['words', { sum: 1, count: 1 }],
+  ]);
 });
 
 it('calls a group flat where all returns are the same', () => {

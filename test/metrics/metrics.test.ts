@@ -52,14 +52,25 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has the first, a language model the second, the learner of a cluster the others.
-    const absent = [...rates, 'behaviourGap', 'formatErrors', ...metricTable.map(({ name }) => name).filter(ofCluster)];
+    // Only a policy behind a generation server has the first, a language model the second, an agent the third, the learner of a cluster the others.
+    const absent = [
+      ...rates,
+      'behaviourGap',
+      'formatErrors',
+      'agentMetrics',
+      ...metricTable.map(({ name }) => name).filter(ofCluster),
+    ];
     const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
     expect(silent).toEqual([]);
   });
 
   it('has every name in a row with all facts', () => {
-    const row = fullRow({ ...fourEpisodes(), answers: 10, formatErrors: 1 });
+    const row = fullRow({
+      ...fourEpisodes(),
+      answers: 10,
+      formatErrors: 1,
+      reported: new Map([['calls', { sum: 1, count: 1 }]]),
+    });
     expect(Object.keys(row).sort()).toEqual(metricTable.map(({ name }) => name).sort());
   });
 

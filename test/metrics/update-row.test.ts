@@ -22,6 +22,7 @@ const consumed: ConsumedFacts = {
   repeats: 5,
   answers: 50,
   formatErrors: 30,
+  reported: new Map([['calls', { sum: 9, count: 6 }]]),
   top: { action: 'look', count: 20 },
 };
 
@@ -84,6 +85,7 @@ describe('the row of an update', () => {
       topAction: 0.4,
       repeatedTurns: 0.1,
       formatErrors: 0.6,
+      agentMetrics: { calls: 1.5 },
     });
   });
 

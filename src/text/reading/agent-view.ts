@@ -2,11 +2,11 @@
  * View of agents' calls, for policies that choose: the goal, the last replies and the newest messages, as the default view
  * shows any world.
  */
-import { readAgentCall, readAgentReply } from '../core/agent-call.ts';
-import type { First } from '../core/env.ts';
-import type { ConversationMessage } from '../core/model-call.ts';
-import type { SeenTurn, WindowView } from '../core/view.ts';
-import { defaultView } from '../text/reading/default-view.ts';
+import { readAgentCall, readAgentReply } from '../../core/agent-call.ts';
+import type { First } from '../../core/env.ts';
+import type { ConversationMessage } from '../../core/model-call.ts';
+import type { SeenTurn, WindowView } from '../../core/view.ts';
+import { defaultView } from './default-view.ts';
 
 /** Window view of agents. */
 export const agentView: WindowView = {
