@@ -6,7 +6,8 @@
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { type TokensDecision, type Trajectory, turnsUsed } from '../core/trajectory.ts';
-import { nextInTrie } from '../text/reading/action-trie.ts';
+import type { TokenMask } from '../text/grammar/token-mask.ts';
+import { maskOf } from '../text/reading/answer-mask.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { replayTurns } from '../text/reading/replay-turns.ts';
 import type { Prompt } from '../text/reading/transcript.ts';
@@ -50,7 +51,8 @@ function explainInvalidEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: 
   const used = turnsUsed(turns);
   if (turns.length > (horizon + 1) * (MAX_PARTIAL_STEPS + 1)) return `${turns.length} turns under horizon ${horizon}`;
   if (success && end !== 'terminated') return 'a success of an episode that did not end by itself';
-  if (end === 'truncated' && used !== horizon) return `cut after ${used} turns, its horizon is ${horizon}`;
+  if (end === 'truncated' && used !== horizon && !isRefused(one, facts.codec))
+    return `cut after ${used} turns, its horizon is ${horizon}`;
   if (actionTable.some((text) => text.length > ACTION_LIMITS.chars)) return 'an action longer than worlds may list';
   if (finalObservation.length > env.maxObservationChars) return 'an observation longer than the world states';
   for (const [t, turn] of turns.entries()) {
@@ -67,7 +69,7 @@ function explainInvalidEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: 
       return `action '${action.slice(0, 40)}' was not the chosen one`;
     }
     if (decision.kind === 'tokens') {
-      const why = explainInvalidTokens(decision, facts);
+      const why = explainInvalidTokens(decision, facts, actions.length > 0);
       if (why !== undefined) return why;
     }
   }
@@ -77,10 +79,12 @@ function explainInvalidEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: 
 function explainInvalidTokens(
   { tokens, masked }: TokensDecision,
   { codec, ...facts }: EpisodeFacts,
+  hasActions: boolean,
 ): string | undefined {
   if (tokens.length === 0) return 'a decision without a token';
-  // The learner's program was compiled for one of the two.
-  if (masked !== facts.masked) return `tokens sampled ${masked ? 'under' : 'without'} a mask, unlike this policy's`;
+  // The learner's program was compiled for one of the two. An agent's calls are masked where they ask for it.
+  if (masked !== facts.masked && (masked || hasActions))
+    return `tokens sampled ${masked ? 'under' : 'without'} a mask, unlike this policy's`;
   const { from, to } = codec.sampled;
   const stray = masked ? undefined : tokens.find((id) => id < from || id >= to);
   return stray === undefined ? undefined : `token ${stray}, which is never sampled`;
@@ -109,21 +113,29 @@ function checkReading(one: Trajectory, { codec, maxPositions }: EpisodeFacts): v
       for (let i = 0; i < actions.length; i++) transcript.candidate(one.actionTable[actions[i]!]!);
     } else {
       length += decision.tokens.length;
-      if (decision.masked && !isSpelt(codec, one, actions, decision.tokens)) {
+      if (decision.masked && !isPossible(maskOf(codec, transcript, actions), decision.tokens)) {
         throw new RangeError(`turn ${t}: what was decided was not possible`);
       }
-      const spelt = codec.answer([...decision.tokens]).action;
+      const spelt = codec.answer([...decision.tokens], transcript).action;
       if (spelt !== action) throw new RangeError(`turn ${t}: its tokens do not spell '${action.slice(0, 40)}'`);
     }
     if (length > maxPositions) throw new RangeError(`${length} tokens, the model reads ${maxPositions}`);
   });
 }
 
-/** Returns true for tokens that spell one of the listed actions, or the beginning of one. */
-function isSpelt(codec: Codec, { actionTable }: Trajectory, actions: Int32Array, tokens: Int32Array): boolean {
-  const spellings = Array.from(actions, (action) => codec.spell(actionTable[action]!));
-  const run = [...tokens];
-  return run.every((id, i) => nextInTrie(spellings, run.slice(0, i), codec.end).includes(id));
+/** Returns true for tokens that a mask allows, one after another. */
+function isPossible(mask: TokenMask | undefined, tokens: Int32Array): boolean {
+  if (!mask) return false;
+  for (const id of tokens) {
+    if (!mask.allowed().includes(id)) return false;
+    mask.advance(id);
+  }
+  return true;
+}
+
+/** Returns true for an episode whose last observation no policy can answer: it leaves no room for an answer. */
+function isRefused(one: Trajectory, codec: Codec): boolean {
+  return replayTurns(codec, one).refusal?.ends === true;
 }
 
 function isSame(a: Int32Array, b: Int32Array): boolean {

@@ -227,7 +227,7 @@ export const runConfigSchema = z.strictObject({
     }),
     /** `choice`: the policy scores each listed action as a whole; `tokens`: it writes text. */
     decoder: z.enum(['choice', 'tokens']).default('choice'),
-    /** With `decoder: tokens`: sample only spellings of listed actions. */
+    /** With `decoder: tokens`: sample only spellings of listed actions, and only what an agent's call asks for (a tool, JSON). */
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
     maxTokens: positions.default(32),

@@ -42,7 +42,7 @@ export interface TokensDecision extends DecisionBase {
   readonly tokens: Int32Array;
   /** [T] log π of each, over the distribution that was sampled from (masked, where a mask was used). */
   readonly logprobs: Float32Array;
-  /** True when sampling was masked to a trie of the turn's `actions`. */
+  /** True when sampling was masked: to a trie of the turn's `actions`, or to the grammar of an agent's reply. */
   readonly masked: boolean;
   /**
    * [2·R] versions of the tokens where an update came in the middle of the run, as R pairs in order. A pair is a

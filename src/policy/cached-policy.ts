@@ -59,6 +59,10 @@ export interface CachedPolicyOptions
   readonly now?: () => number;
 }
 
+/** Message for a call whose reply has to be of a form. */
+const UNMASKED =
+  'the call of the agent asks for a tool or for JSON, which needs masked sampling (set policy.masked: true)';
+
 /** Call that was prepared, and what has to be known of it when its outputs come. */
 interface PreparedCall {
   readonly call: EngineCall;
@@ -182,7 +186,7 @@ export class CachedPolicy implements Policy {
    * @returns the reason why it cannot be decided
    */
   #submit(request: ActRequest): Refusal | undefined {
-    const { codec, decoder, config } = this.#options;
+    const { codec, decoder, config, masked } = this.#options;
     const { given, actions } = request;
     const known = this.#slots.get(request.episode);
     const transcript: Transcript =
@@ -192,6 +196,7 @@ export class CachedPolicy implements Policy {
     // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.
     const length = transcript.prompt.tokens.length + transcript.tokens.length;
     if (transcript.refusal) return transcript.refusal;
+    if (transcript.limits?.mask && !masked) return { message: UNMASKED };
     if (length > config.maxPositions) return { message: formatTooLong(length, config.maxPositions) };
     if (decoder === 'choice') {
       if (actions.length === 0) return { message: nothingListed(request) };

@@ -4,7 +4,7 @@
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
-import { nextInTrie } from '../text/reading/action-trie.ts';
+import { maskOf } from '../text/reading/answer-mask.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import type { MemberState } from './episode-state.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -39,7 +39,7 @@ export function choose(member: MemberState, request: ActRequest, { scores, value
 export interface RunLimits {
   /** Codec that ends runs, reads answers and spells actions. */
   readonly codec: Codec;
-  /** True to sample only spellings of listed actions, where some are listed. */
+  /** True to sample only spellings of listed actions, where some are listed, and only what a call of an agent allows. */
   readonly masked: boolean;
   /** Longest run of a turn; a given prompt may ask for less. */
   readonly maxTokens: number;
@@ -48,18 +48,14 @@ export interface RunLimits {
 }
 
 /**
- * Samples the next token of a member's run, which begins here where it has none. Where the spelling of a listed action can
- * only go on in one way, it does so at once: the engine is asked again where there is something to choose. Such a token
- * has log-probability 0.
+ * Samples the next token of a member's run, which begins here where it has none. Where a mask lets it go on in one way
+ * only, it does so at once: the engine is asked again where there is something to choose. Such a token has
+ * log-probability 0.
  * @returns the turn, once the run ends
  */
 export function sample(limits: RunLimits, member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
   const { codec } = limits;
   const { transcript } = member;
-  const spellings =
-    limits.masked && request.actions.length > 0
-      ? Array.from(request.actions, (action) => codec.spell(transcript.table[action]!))
-      : undefined;
   // The context is taken before the first token is written: it ends where the run begins.
   member.run ??= {
     tokens: [],
@@ -68,21 +64,24 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
     value: scored.value,
     context: transcript.takeContext(),
     rng: drawOf(request),
+    mask: limits.masked ? maskOf(codec, transcript, request.actions) : undefined,
   };
   const { run } = member;
+  const { mask } = run;
   const begun = run.tokens.length;
-  let next = spellings
-    ? drawSpelling(nextInTrie(spellings, run.tokens, codec.end), scored.scores, request.temperature, run.rng)
+  let next = mask
+    ? drawAllowed(mask.allowed(), scored.scores, request.temperature, run.rng)
     : drawToken(codec, scored.scores, request.temperature, run.rng);
   let ended: boolean;
   for (;;) {
     run.tokens.push(next.id);
     run.logprobs.push(next.logprob);
     run.versions.push(scored.version);
-    ended = endsRun(limits, member, request, run.tokens.length - begun, spellings !== undefined);
-    if (ended || !spellings) break;
-    const allowed = nextInTrie(spellings, run.tokens, codec.end);
-    if (allowed.length > 1) break;
+    ended = endsRun(limits, member, request, run.tokens.length - begun);
+    if (ended || !mask) break;
+    mask.advance(next.id);
+    const allowed = mask.allowed();
+    if (allowed.length !== 1) break;
     next = { id: allowed[0]!, logprob: 0 };
     // One number a token, forced or not: a later draw does not depend on how many tokens before it were forced.
     if (request.temperature !== 0) run.rng.float();
@@ -90,24 +89,24 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   transcript.write(run.tokens.slice(begun)); // read in the next call, or on the next turn before the observation
   if (!ended) return undefined;
   member.run = undefined;
-  return finishRun(codec, member, request, run, spellings !== undefined);
+  return finishRun(codec, member, request, run);
 }
 
 /** True where a run is over, its newest `unwritten` tokens included. */
 function endsRun(
   { codec, maxTokens, config }: RunLimits,
   { run, transcript }: MemberState,
-  { given }: ActRequest,
+  { given, actions }: ActRequest,
   unwritten: number,
-  masked: boolean,
 ): boolean {
-  const { tokens } = run!;
+  const { tokens, mask } = run!;
   // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
   const { limits } = transcript;
   const most = Math.min(maxTokens, given?.maxTokens ?? maxTokens, limits?.maxTokens ?? maxTokens);
   const full = transcript.prompt.tokens.length + transcript.tokens.length + unwritten >= config.maxPositions;
   const isWhole = codec.ends(tokens) || limits?.ends?.(tokens) === true;
-  return isWhole || full || (!masked && tokens.length >= most);
+  const isSpelling = mask !== undefined && actions.length > 0;
+  return isWhole || full || (!isSpelling && tokens.length >= most);
 }
 
 /** Finished run as a decision, and what the codec reads in it. */
@@ -116,7 +115,6 @@ function finishRun(
   { episode, transcript }: MemberState,
   { turn }: ActRequest,
   run: NonNullable<MemberState['run']>,
-  masked: boolean,
 ): Acted {
   const decision: Decision = {
     kind: 'tokens',
@@ -125,7 +123,7 @@ function finishRun(
     value: run.value,
     tokens: Int32Array.from(run.tokens),
     logprobs: Float32Array.from(run.logprobs),
-    masked,
+    masked: run.mask !== undefined,
   };
   const { action, text, formatError } = codec.answer(run.tokens, transcript);
   if (text === undefined) return { episode, turn, action, decision };
@@ -142,8 +140,8 @@ function finishRun(
   return { episode, turn, action, decision, response };
 }
 
-/** Draws a token that continues the spelling of a listed action; its log-probability is over those alone. */
-function drawSpelling(allowed: readonly number[], logits: Float32Array, temperature: number, rng: Rng) {
+/** Draws a token that a mask allows; its log-probability is over those alone. */
+function drawAllowed(allowed: readonly number[], logits: Float32Array, temperature: number, rng: Rng) {
   // The softmax is over what is allowed: the learner masks the same ids, so both log-probabilities are of one distribution.
   const scores = Float32Array.from(allowed, (id) => logits[id]!);
   const { at, logprob } = drawFrom(scores, temperature, rng);

@@ -2,6 +2,7 @@
 
 import { MentionBook } from '../compute/model/feeds.ts';
 import type { Rng } from '../core/rng.ts';
+import type { TokenMask } from '../text/grammar/token-mask.ts';
 import type { Candidate, Prompt, Transcript } from '../text/reading/transcript.ts';
 import type { KvCache } from './kv-cache.ts';
 import type { ActRequest } from './policy.ts';
@@ -56,7 +57,16 @@ export interface MemberState {
   decodeMs: number;
   /** Run of tokens under way. */
   run:
-    | { tokens: number[]; logprobs: number[]; versions: number[]; value: number; context: Int32Array; rng: Rng }
+    | {
+        tokens: number[];
+        logprobs: number[];
+        versions: number[];
+        value: number;
+        context: Int32Array;
+        rng: Rng;
+        /** Mask that the run is sampled under; undefined where it is free. */
+        mask: TokenMask | undefined;
+      }
     | undefined;
 }
 

@@ -121,8 +121,9 @@ export class ServerPolicy implements Policy {
       this.#members.set(episode, member);
       // Refused here: the server would refuse each attempt, and the run would end for one episode.
       const length = transcript.prompt.tokens.length + transcript.tokens.length;
-      if (transcript.refusal) {
-        refused.push({ episode, ...transcript.refusal });
+      if (transcript.refusal || transcript.limits?.mask) {
+        const message = 'the call of the agent asks for a tool or for JSON, and a server samples freely';
+        refused.push({ episode, ...(transcript.refusal ?? { message }) });
         continue;
       }
       if (length >= maxPositions) {

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
+import { createEpisodeCheck } from '../../src/cluster/episode-check.ts';
 import type { Engine } from '../../src/compute/engine/engine.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
 import { drawParameters, parameterSpecs } from '../../src/compute/model/parameters.ts';
 import { logprobsGraph } from '../../src/compute/model/programs.ts';
-import { printAgentCall } from '../../src/core/agent-call.ts';
+import { type AgentCall, type AgentReply, printAgentCall, readAgentReply } from '../../src/core/agent-call.ts';
+import type { Tool } from '../../src/core/model-call.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { measure } from '../../src/learning/learner/measure.ts';
 import { decisionsOf, trainUnits } from '../../src/learning/learner/training-batch.ts';
@@ -40,7 +42,7 @@ afterAll(async () => {
 });
 
 /** Policy of the tiny model, and what a learner needs of it. */
-function setUp(contextTokens = 3000) {
+function setUp({ contextTokens = 3000, masked = false, maxTokens = 16 } = {}) {
   const { config, endTokens } = openModel(folder);
   const chat: ChatCodecSpec = {
     ...{ folder, vocabSize: config.vocabSize, endTokens, agent: true, contextTokens, answerTokens: 16 },
@@ -50,7 +52,7 @@ function setUp(contextTokens = 3000) {
   const codec = openModelCodec(chat);
   const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.2 } as const }));
   const params = { version: 0, values: drawParameters(specs, 3) };
-  const options = { config: model, codec, decoder: 'tokens', masked: false, maxTokens: 16 } as const;
+  const options = { config: model, codec, decoder: 'tokens', masked, maxTokens } as const;
   const open = (maxBatch = 64) =>
     CachedPolicy.create(engine, { ...options, cacheOnUpdate: 'recompute', maxBatch }, params);
   return { model, codec, params, open };
@@ -114,9 +116,130 @@ it('samples trees whose log-probabilities the learner computes again', async () 
   const measured = await measure({ model, codec, ...decoding, program }, params, units);
   const decisions = decisionsOf(units.flat());
   expect(decisions.length).toBeGreaterThan(50);
+  // A learner takes them from a worker, also where it masks the calls that ask for it.
+  for (const masked of [false, true]) {
+    const facts = {
+      env: createTreeEnv(7),
+      codec,
+      maxPositions: model.maxPositions,
+      decoder: 'tokens',
+      masked,
+    } as const;
+    expect(createEpisodeCheck(facts)(trajectories, true)).toBeUndefined();
+  }
   decisions.forEach(({ logprob }, i) => {
     expect(measured.logprobs[i]).toBeCloseTo(logprob, 3);
   });
+});
+
+const schema = {
+  type: 'object',
+  properties: { answer: { enum: ['yes', 'no'] }, why: { type: 'string', maxLength: 6 }, n: { type: 'integer' } },
+  required: ['answer', 'why'],
+};
+const [look, go] = TREE_TOOLS;
+const narrow: Tool = {
+  ...go!,
+  parameters: { type: 'object', properties: { place: { enum: ['north', 'south'] }, steps: { type: 'integer' } } },
+};
+/** Calls that ask for a form, and what their replies then are. */
+const forms: readonly (readonly [string, Partial<AgentCall>, (reply: AgentReply) => void])[] = [
+  [
+    'a tool',
+    { toolChoice: 'required', tools: [look!, narrow], parallelCalls: false },
+    ({ calls, content }) => {
+      expect([calls.length, content]).toEqual([1, '']);
+      expect(['look', 'go']).toContain(calls[0]!.name);
+      const args = JSON.parse(calls[0]!.arguments) as { place?: string };
+      if (args.place !== undefined) expect(['north', 'south']).toContain(args.place);
+    },
+  ],
+  [
+    'a named tool',
+    { toolChoice: { name: 'go' }, tools: [look!, narrow] },
+    ({ calls }) => expect(calls.map(({ name }) => name)).toEqual(['go']),
+  ],
+  [
+    'JSON of a schema',
+    { format: { type: 'json-schema', name: 'a', schema }, tools: [] },
+    ({ content, calls }) => {
+      expect(calls).toEqual([]);
+      const value = JSON.parse(content) as { answer: string; why: string };
+      expect(['yes', 'no']).toContain(value.answer);
+      expect([...value.why].length).toBeLessThanOrEqual(6);
+    },
+  ],
+  [
+    'any JSON object',
+    { format: { type: 'json' }, tools: [] },
+    ({ content }) => expect(JSON.parse(content)).toBeTypeOf('object'),
+  ],
+];
+
+it.each(forms)(
+  'holds replies to %s, and the learner computes their log-probabilities again',
+  async (_, asked, check) => {
+    const { model, codec, params, open } = setUp({ masked: true, maxTokens: 400 });
+    const messages = [{ role: 'user', content: 'go' }] as const;
+    const observation = printAgentCall({ call: 0, parent: null, messages, tools: [], ...asked });
+    const requests = [0, 1, 2].map((episode) => requestOf(episode, [], observation));
+    const acted = await answersTo(await open(), requests);
+    let whole = 0;
+    const trajectories = acted.map(({ episode, action, decision }): Trajectory => {
+      const reply = readAgentReply(action);
+      if (reply.finish !== 'length') {
+        whole++;
+        check(reply);
+      }
+      const turn = {
+        observation,
+        actions: nothing.actions,
+        action,
+        decision: decision!,
+        reward: 0,
+        actMs: 0,
+        envMs: 0,
+      };
+      return {
+        ...{ episode, group: 0, task: { env: 'tree', index: 0, seed: 0 }, horizon: 7, attempt: 1, actionTable: [] },
+        ...{ turns: [turn], finalObservation: '', end: 'terminated', success: true },
+      };
+    });
+    expect(whole).toBeGreaterThan(0);
+    const decoding = { decoder: 'tokens', masked: true } as const;
+    const program = await engine.compile(logprobsGraph(model, decoding));
+    const units = trainUnits(codec, trajectories, 0);
+    const measured = await measure({ model, codec, ...decoding, program }, params, units);
+    const decisions = decisionsOf(units.flat());
+    const facts = { env: createTreeEnv(7), codec, maxPositions: model.maxPositions, ...decoding };
+    expect(createEpisodeCheck(facts)(trajectories, true)).toBeUndefined();
+    expect(createEpisodeCheck({ ...facts, masked: false })(trajectories, true)).toContain('under a mask');
+    const choices = decisions.filter(({ allowed }) => allowed!.length > 1);
+    expect(choices.length).toBeGreaterThan(5);
+    decisions.forEach(({ logprob, allowed, chosen }, i) => {
+      expect(allowed).toContain(chosen);
+      expect(measured.logprobs[i]).toBeCloseTo(logprob, 3);
+    });
+  },
+);
+
+it('refuses a call for a form where sampling is free, or where no form can be kept', async () => {
+  const messages = [{ role: 'user', content: 'go' }] as const;
+  const refusal = async (asked: Partial<AgentCall>, masked = true) => {
+    const policy = await setUp({ masked }).open();
+    const observation = printAgentCall({ call: 0, parent: null, messages, tools: TREE_TOOLS, ...asked });
+    const [refused] = policy.submit([requestOf(0, [], observation)]);
+    await policy.dispose();
+    return refused?.message;
+  };
+  expect(await refusal({ toolChoice: 'required' }, false)).toContain('policy.masked');
+  expect(await refusal({ toolChoice: 'required' })).toBeUndefined();
+  expect(await refusal({ toolChoice: { name: 'fly' } })).toContain('the tool fly');
+  expect(await refusal({ toolChoice: 'required', tools: [] })).toContain('no tools');
+  const patterned = { ...look!, parameters: { type: 'object', properties: { a: { type: 'string', pattern: 'x' } } } };
+  expect(await refusal({ toolChoice: 'required', tools: [patterned] })).toContain('pattern at #/properties/a');
+  const endless = { type: 'json-schema', name: 'a', schema: { $ref: '#' } } as const;
+  expect(await refusal({ format: endless, tools: [] })).toContain('no text can be');
 });
 
 /** Plays one turn of each request. */
@@ -160,7 +283,7 @@ it('obeys the tokens that a call asks for, and reports how its reply ended', asy
 });
 
 it('refuses a call that leaves no room, which ends its episode alone, and answers the others', async () => {
-  const { open } = setUp(120);
+  const { open } = setUp({ contextTokens: 120 });
   const policy = await open();
   const call = (content: string) =>
     printAgentCall({ call: 0, parent: null, messages: [{ role: 'user', content }], tools: [] });

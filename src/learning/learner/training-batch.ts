@@ -13,7 +13,7 @@ import type { DecoderKind, Decoding } from '../../compute/model/programs.ts';
 import { UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import type { Trajectory } from '../../core/trajectory.ts';
-import { nextInTrie } from '../../text/reading/action-trie.ts';
+import { maskOf } from '../../text/reading/answer-mask.ts';
 import type { Codec } from '../../text/reading/codec.ts';
 import { replayTurns } from '../../text/reading/replay-turns.ts';
 import type { Candidate, Prompt, Transcript } from '../../text/reading/transcript.ts';
@@ -169,11 +169,11 @@ class GroupBuilder implements TrainGroup {
       return;
     }
     const run = [...decision.tokens];
-    const spellings = decision.masked
-      ? Array.from(actions, (action) => codec.spell(trajectory.actionTable[action]!))
-      : undefined;
+    const mask = decision.masked ? maskOf(codec, transcript, actions) : undefined;
+    if (decision.masked && !mask) throw createNotTrainable(trajectory, `turn ${place.turn} was sampled under a mask`);
     run.forEach((chosen, token) => {
-      const allowed = spellings && nextInTrie(spellings, run.slice(0, token), codec.end);
+      const allowed = mask?.allowed();
+      mask?.advance(chosen);
       decisions.push({ ...place, token, at: at + token, allowed, chosen, logprob: decision.logprobs[token]!, value });
     });
     for (const id of run) tokens.push(id);
@@ -378,25 +378,39 @@ function decisionColumns(
   return { feeds, rows: rowOf };
 }
 
-/** Ids that each token decision could draw: its list, or all that are sampled where it has none (`possibleMask`). */
+/**
+ * Ids that each token decision could draw (`possibleMask`): its list, or all that are sampled where it has none. A list of more
+ * than half of the vocabulary is fed as its complement: ids that are taken out of those that are sampled.
+ */
 function possibleColumns(
   decisions: readonly TrainDecision[],
   sampled: Codec['sampled'],
   vocabSize: number,
 ): Record<string, HostTensor> {
   const rows = decisions.length;
+  const complements = new Map<object, Int32Array>();
+  const lists = decisions.map(({ allowed }) => {
+    const isMost = allowed !== undefined && allowed.length * 2 > vocabSize;
+    // Ascending: its ends show whether free sampling draws all of it.
+    if (!isMost || allowed[0]! < sampled.from || allowed.at(-1)! >= sampled.to) {
+      return { ids: allowed as ArrayLike<number> | undefined, isComplement: false };
+    }
+    let ids = complements.get(allowed);
+    if (!ids) complements.set(allowed, (ids = complementOf(allowed, sampled)));
+    return { ids, isComplement: true };
+  });
   const longest = largestOf(
-    decisions.map(({ allowed }) => allowed?.length ?? 0),
+    lists.map((list) => list.ids?.length ?? 0),
     1,
   );
   const ids = new Int32Array(rows * longest);
   const lift = new Float32Array(rows * longest);
   const listed = new Float32Array(rows);
-  for (const [row, { allowed }] of decisions.entries()) {
-    if (!allowed) continue;
-    listed[row] = 1;
-    ids.set(allowed, row * longest);
-    lift.fill(1e9, row * longest, row * longest + allowed.length);
+  for (const [row, list] of lists.entries()) {
+    if (!list.ids) continue;
+    listed[row] = list.isComplement ? 0 : 1;
+    ids.set(list.ids, row * longest);
+    lift.fill(list.isComplement ? -1e9 : 1e9, row * longest, row * longest + list.ids.length);
   }
   return {
     'decisions.allowed': i32([rows, longest], ids),
@@ -404,4 +418,13 @@ function possibleColumns(
     'decisions.listed': f32([rows, 1], listed),
     'decisions.sampled': f32([1, vocabSize], new Float32Array(vocabSize).fill(-1e9).fill(0, sampled.from, sampled.to)),
   };
+}
+
+/** Ids that are sampled and not in a list. */
+function complementOf(allowed: readonly number[], { from, to }: Codec['sampled']): Int32Array {
+  const isAllowed = new Uint8Array(to);
+  for (const id of allowed) isAllowed[id] = 1;
+  const others: number[] = [];
+  for (let id = from; id < to; id++) if (isAllowed[id] === 0) others.push(id);
+  return Int32Array.from(others);
 }

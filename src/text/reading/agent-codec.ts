@@ -7,6 +7,9 @@ import { type AgentCall, printAgentReply, readAgentReply } from '../../core/agen
 import { UserError } from '../../core/errors.ts';
 import { largestOf, smallestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
+import { Grammar } from '../grammar/grammar.ts';
+import { replyNode } from '../grammar/reply-grammar.ts';
+import { TokenGrammar, Vocabulary } from '../grammar/token-mask.ts';
 import type { ChatTemplate } from '../templates/chat-template.ts';
 import { openText } from '../templates/model-text.ts';
 import type { BpeTokenizer } from '../templates/tokenizer.ts';
@@ -42,6 +45,9 @@ export function openAgentCodec(folder: string, options: Omit<AgentCodecOptions, 
 /** Texts that open and close reasoning: a decoder keeps them. */
 const THOUGHTS = ['<think>', '</think>', '[THINK]', '[/THINK]'];
 
+/** Grammars kept; a program asks for the same forms over and over. */
+const MAX_GRAMMARS = 16;
+
 export class AgentCodec implements Codec, AgentReading {
   readonly id: string;
   readonly hash: string;
@@ -55,6 +61,9 @@ export class AgentCodec implements Codec, AgentReading {
   readonly #ends: ReadonlySet<number>;
   /** Special tokens that are left out of a reply's text. */
   readonly #dropped: ReadonlySet<number>;
+  /** Grammars of replies, by what was asked for. */
+  readonly #grammars = new Map<string, TokenGrammar>();
+  #vocabulary: Vocabulary | undefined;
 
   /** @throws {UserError} BAD_CHECKPOINT for a template without an end of turns that the tokenizer has as one token */
   constructor(options: AgentCodecOptions) {
@@ -130,7 +139,9 @@ export class AgentCodec implements Codec, AgentReading {
 
   limitsOf({ call, tools }: AgentTurn): AnswerLimits | undefined {
     const { maxTokens, stop = [], parallelCalls = true } = call;
-    if (stop.length === 0 && parallelCalls) return maxTokens === undefined ? undefined : { maxTokens };
+    const grammar = this.#grammarOf(call, tools);
+    const held = { maxTokens, ...(grammar ? { mask: () => grammar.begin() } : {}) };
+    if (stop.length === 0 && parallelCalls) return maxTokens === undefined && !grammar ? undefined : held;
     // A token is one byte or more: a stop text that has just been completed lies in as many tokens as it has bytes.
     const window =
       largestOf(
@@ -138,7 +149,7 @@ export class AgentCodec implements Codec, AgentReading {
         0,
       ) + 1;
     return {
-      maxTokens,
+      ...held,
       ends: (run) => {
         const newest = this.#textOf(run.slice(-window));
         if (stop.some((text) => newest.includes(text))) return true;
@@ -148,6 +159,35 @@ export class AgentCodec implements Codec, AgentReading {
         );
       },
     };
+  }
+
+  /** Grammar of the reply to a call; undefined where it is free. @throws {RangeError} where it cannot be held to one */
+  #grammarOf(call: AgentCall, tools: readonly Tool[]): TokenGrammar | undefined {
+    const { toolChoice = 'auto', parallelCalls, format: answer } = call;
+    if ((toolChoice === 'auto' || toolChoice === 'none') && !answer) return undefined;
+    const key = JSON.stringify([toolChoice, parallelCalls, answer, tools]);
+    const known = this.#grammars.get(key);
+    if (known) return known;
+    const { format, opensThought } = this.#template;
+    const thought = opensThought ? 'opened' : this.#options.template.text.includes('<think>') ? 'optional' : 'none';
+    const node = replyNode(call, tools, format, thought);
+    if (!node) return undefined;
+    const grammar = new TokenGrammar(new Grammar(node), this.#vocabularyOf());
+    if (grammar.begin().allowed().length === 0) throw new RangeError('the call asks for a reply that no text can be');
+    if (this.#grammars.size >= MAX_GRAMMARS) this.#grammars.clear();
+    this.#grammars.set(key, grammar);
+    return grammar;
+  }
+
+  #vocabularyOf(): Vocabulary {
+    if (!this.#vocabulary) {
+      const bytes = this.#options.tokenizer.bytesOfTokens();
+      if (!bytes) throw new RangeError('replies cannot be held to a form: the bytes of this tokenizer are not known');
+      const isText = (id: number) => id < this.vocabSize && !this.#dropped.has(id) && !this.#ends.has(id);
+      const texts = bytes.map((token, id) => (isText(id) ? token : undefined));
+      this.#vocabulary = new Vocabulary(texts, this.#ends);
+    }
+    return this.#vocabulary;
   }
 
   refuseLength(tokens: number): Refusal | undefined {

@@ -28,7 +28,7 @@ export interface AgentReading {
   spell(action: string): Int32Array;
   /** Reads a run as the reply to a call. @param promptTokens length of its prompt */
   readReply(run: readonly number[], turn: AgentTurn, promptTokens: number): ReadReply;
-  /** Limits of the reply to a call; undefined where it sets none. */
+  /** Limits of the reply to a call; undefined where it sets none. @throws {RangeError} where replies cannot be held to them */
   limitsOf(turn: AgentTurn): AnswerLimits | undefined;
   /** Refusal of a prompt that leaves no room for a reply. */
   refuseLength(tokens: number): Refusal | undefined;
@@ -76,6 +76,8 @@ export class AgentTranscript implements Transcript {
   /** Calls that were answered, by number. */
   readonly #answered = new Map<number, Answered>();
   #turn: AgentTurn | undefined;
+  /** Tokens up to the position that decides on the present reply. */
+  #asked = 0;
   #stretch!: Stretch;
   #run: number[] = [];
   #unread: number[] = [];
@@ -112,10 +114,9 @@ export class AgentTranscript implements Transcript {
     }
   }
 
-  /** Reads a run as the reply to the present call. @param run the last ids of the transcript */
+  /** Reads a run as the reply to the present call, whether it has been written here or not. */
   readReply(run: readonly number[]): ReadReply | undefined {
-    const length = this.prompt.tokens.length + this.tokens.length - run.length;
-    return this.#turn && this.#reading.readReply(run, this.#turn, length);
+    return this.#turn && this.#reading.readReply(run, this.#turn, this.#asked);
   }
 
   /** Reads the next call; an observation that is no JSON object ends the episode, and nothing of it is read. */
@@ -170,8 +171,9 @@ export class AgentTranscript implements Transcript {
     if (parent) this.#continue(parent, call, tools);
     else this.#begin(this.#reading.render(call.messages, tools), this.#stretch === undefined);
     this.#turn = turn;
+    this.#asked = this.prompt.tokens.length + this.tokens.length;
+    this.refusal = this.#reading.refuseLength(this.#asked);
     this.limits = this.#reading.limitsOf(turn);
-    this.refusal = this.#reading.refuseLength(this.prompt.tokens.length + this.tokens.length);
   }
 
   #continue(parent: Answered, { messages }: AgentCall, tools: readonly Tool[]): void {

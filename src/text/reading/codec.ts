@@ -65,7 +65,7 @@ export interface Codec {
   ends(run: readonly number[]): boolean;
   /**
    * Reads the action out of an answer.
-   * @param transcript of the episode, which ends with the run; a codec of agents reads it as the reply to its last call
+   * @param transcript of the episode, where the run answers; a codec of agents reads it as the reply to its last call
    */
   answer(run: readonly number[], transcript?: Transcript): Answer;
 }

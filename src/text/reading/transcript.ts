@@ -7,6 +7,7 @@
  * whose context is full), `prompt` becomes a new object and `tokens` begin anew. Nothing cached before it holds.
  */
 import type { Decision } from '../../core/trajectory.ts';
+import type { TokenMask } from '../grammar/token-mask.ts';
 
 /** Mentions of one action that the pointer looks at; more add cost and little else. */
 export const MAX_MENTIONS = 6;
@@ -55,6 +56,8 @@ export interface AnswerLimits {
   readonly maxTokens?: number | undefined;
   /** True where a run of sampled ids is a whole answer, though no end token was sampled. */
   ends?(run: readonly number[]): boolean;
+  /** Makes the mask that the answer is sampled under; absent: it is sampled freely. */
+  mask?(): TokenMask;
 }
 
 /** Transcript: an episode as token ids, as the policy reads it; see the head of the file. */

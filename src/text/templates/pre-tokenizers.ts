@@ -139,7 +139,7 @@ function hasByteLevel(part: unknown): boolean {
 }
 
 /** Printable letter of each byte, as byte-level tokenizers write them. @see Radford et al. 2019, §2.2 */
-function byteLetters(): readonly string[] {
+export function byteLetters(): readonly string[] {
   const isPrintable = (byte: number) =>
     (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174 && byte <= 255);
   let next = 256;

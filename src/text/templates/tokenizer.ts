@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { isRecord } from '../../core/record.ts';
 import { callWithin } from './deadline.ts';
 import type { Json } from './model-text.ts';
-import { correctByteFallback, rewriteParts } from './pre-tokenizers.ts';
+import { byteLetters, correctByteFallback, rewriteParts } from './pre-tokenizers.ts';
 
 /** Milliseconds that the patterns of a tokenizer may take over one text. */
 const PATTERN_MS = 700;
@@ -45,6 +46,7 @@ export class BpeTokenizer {
   readonly #source: string;
   /** Ids of the special tokens, by text. */
   readonly special: ReadonlyMap<string, number>;
+  readonly #json: Json;
   /** Fingerprint of the vocabulary: equal for tokenizers that give every text the same ids. */
   readonly fingerprint: string;
 
@@ -56,6 +58,7 @@ export class BpeTokenizer {
    */
   constructor(json: Json, config: Json, source: string) {
     this.#source = source;
+    this.#json = json;
     try {
       const patterns = [...patternsIn(json, 0)];
       const long = patterns.find(({ length }) => length > MAX_PATTERN_CHARS);
@@ -86,6 +89,21 @@ export class BpeTokenizer {
     return this.#call(() => ids(this.#plain, text));
   }
 
+  /**
+   * Bytes of each token, by id; undefined for an id without one. Special tokens have the bytes of their text.
+   * @returns undefined for a vocabulary that is neither of bytes nor of pieces with a byte fallback
+   */
+  bytesOfTokens(): readonly (Uint8Array | undefined)[] | undefined {
+    const { model, decoder, added_tokens: added = [] } = this.#json;
+    const { vocab } = model as { readonly vocab: Readonly<Record<string, number>> };
+    const bytesOf = bytesBy(decoder);
+    if (!bytesOf) return undefined;
+    const bytes: (Uint8Array | undefined)[] = [];
+    for (const [token, id] of Object.entries(vocab)) bytes[id] = bytesOf(token);
+    for (const { id, content } of added as readonly AddedToken[]) bytes[id] = Buffer.from(content);
+    return bytes;
+  }
+
   /** Text of ids; an id that the tokenizer does not have decodes to nothing. */
   decode(tokens: ArrayLike<number>, { special = true }: { readonly special?: boolean } = {}): string {
     const list = Array.from(tokens);
@@ -105,6 +123,29 @@ export class BpeTokenizer {
       );
     }
   }
+}
+
+/** Way from the spelling of a token in a vocabulary to its bytes, by the decoder that goes with it. */
+function bytesBy(decoder: unknown): ((token: string) => Uint8Array | undefined) | undefined {
+  const types = new Set(decoderTypes(decoder, 0));
+  if (types.has('ByteLevel')) {
+    const byteOf = new Map(byteLetters().map((letter, byte) => [letter, byte]));
+    return (token) => {
+      const bytes = [...token].map((letter) => byteOf.get(letter));
+      return bytes.every((byte) => byte !== undefined) ? Uint8Array.from(bytes) : undefined;
+    };
+  }
+  if (!types.has('ByteFallback')) return undefined;
+  return (token) => {
+    const [, byte] = /^<0x([\dA-F]{2})>$/.exec(token) ?? [];
+    return byte === undefined ? Buffer.from(token.replaceAll('▁', ' ')) : Uint8Array.of(Number.parseInt(byte, 16));
+  };
+}
+
+function* decoderTypes(part: unknown, level: number): Generator<unknown> {
+  if (!isRecord(part) || level > MAX_LEVELS) return;
+  yield part.type;
+  if (Array.isArray(part.decoders)) for (const one of part.decoders) yield* decoderTypes(one, level + 1);
 }
 
 /** Parts of a tokenizer that hold patterns. */

@@ -41,6 +41,23 @@ describe('a byte-level tokenizer', () => {
     }
   });
 
+  it('states the bytes of its tokens', () => {
+    const [{ strings, ...variant }] = variants as [Variant];
+    const tokenizer = tokenizerOf(variant);
+    const bytes = tokenizer.bytesOfTokens()!;
+    for (const [, ids, decoded] of strings) {
+      const text = Buffer.concat(ids.map((id) => bytes[id]!)).toString();
+      expect(text.toWellFormed(), JSON.stringify(ids)).toBe(decoded);
+    }
+    const pieces = { ...base, decoder: { type: 'Sequence', decoders: [{ type: 'ByteFallback' }, { type: 'Fuse' }] } };
+    const vocab = { '▁a': 0, '<0x0A>': 1, é: 2 };
+    const model = { type: 'BPE', vocab, merges: [], byte_fallback: true };
+    const fallback = new BpeTokenizer({ ...pieces, model, added_tokens: [], normalizer: null }, {}, 'here');
+    expect(fallback.bytesOfTokens()!.map((one) => Buffer.from(one!).toString())).toEqual([' a', '\n', 'é']);
+    const other = new BpeTokenizer({ ...base, decoder: { type: 'WordPiece' } }, {}, 'here');
+    expect(other.bytesOfTokens()).toBeUndefined();
+  });
+
   it('never makes a control token of a text that is not trusted, though it looks words up whole', () => {
     // A word of the pattern that is spelt like a control token, as `[INST]` could be.
     const added = [
