@@ -13,7 +13,7 @@ import type { Clock } from '../core/clock.ts';
 import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
-import type { AssistantMessage, ModelReply } from '../core/model-call.ts';
+import type { AssistantMessage, ModelReply, ToolCall } from '../core/model-call.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
@@ -316,16 +316,11 @@ export class Episode implements GatewayEpisode {
   #answer(call: PendingCall, reply: ModelReply): Promise<void> {
     const { dialect, request, node } = call;
     if (!request) return Promise.resolve(); // decided
-    const calls = reply.calls.map((made, i) => ({
-      ...made,
-      id: callId(call, i),
-      arguments: made.arguments.trim() === '' ? '{}' : made.arguments, // clients throw on none at all
-    }));
-    const minted = { ...reply, calls };
+    const minted = mintCalls(reply, call);
     const ids = this.#mint(call);
     let body: string;
     try {
-      body = print(dialect, minted, request, ids);
+      body = printReply(dialect, minted, request, ids);
     } catch (thrown) {
       this.#refuse(call, 500, messageOf(thrown));
       return Promise.resolve();
@@ -334,7 +329,7 @@ export class Episode implements GatewayEpisode {
       role: 'assistant',
       content: reply.content,
       reasoning: reply.reasoning,
-      calls: calls.length > 0 ? calls : undefined,
+      calls: minted.calls.length > 0 ? minted.calls : undefined,
     };
     call.isSampled = true;
     this.#tree.answer(node, answer);
@@ -366,7 +361,7 @@ export class Episode implements GatewayEpisode {
     } else this.#tree.withdraw(node);
     const usage = { promptTokens: 0, completionTokens: 0 };
     const reply: ModelReply = { content: CLOSING_TEXT, calls: [], finish: 'stop', usage };
-    return { status: 200, body: print(dialect, reply, request, ids) };
+    return { status: 200, body: printReply(dialect, reply, request, ids) };
   }
 
   /** Keeps what later requests may name, behind the reply that the call continues. */
@@ -426,12 +421,24 @@ export class Episode implements GatewayEpisode {
 }
 
 /** Id of the i-th call of a reply. */
-function callId({ dialect, n }: PendingCall, i: number): string {
+function callId({ dialect, n }: { readonly dialect: Dialect; readonly n: number | string }, i: number): string {
   return `${dialect.id === 'messages' ? 'toolu' : 'call'}_${n}_${i}`;
 }
 
-/** Mints the ids of a reply. @param n number of its call among the arrivals */
-export function mintIds({ id }: Dialect, n: number, created: number): ReplyIds {
+/** Reply whose calls have ids. Clients throw on arguments that are no text at all. */
+export function mintCalls(
+  reply: Omit<ModelReply, 'calls'> & { readonly calls: readonly Omit<ToolCall, 'id'>[] },
+  of: Parameters<typeof callId>[0],
+): ModelReply {
+  const calls = reply.calls.map((made, i) => {
+    const { name, arguments: given } = made;
+    return { id: callId(of, i), name, arguments: given.trim() === '' ? '{}' : given };
+  });
+  return { ...reply, calls };
+}
+
+/** Mints the ids of a reply. @param n number of its call among the arrivals, or another text that no other reply has */
+export function mintIds({ id }: Dialect, n: number | string, created: number): ReplyIds {
   const prefix = id === 'chat' ? 'chatcmpl-' : id === 'responses' ? 'resp_' : 'msg_';
   return {
     reply: `${prefix}${n}`,
@@ -442,7 +449,8 @@ export function mintIds({ id }: Dialect, n: number, created: number): ReplyIds {
   };
 }
 
-function print(dialect: Dialect, reply: ModelReply, request: ParsedRequest, ids: ReplyIds): string {
+/** Prints a reply: a whole body, or all events of a stream. */
+export function printReply(dialect: Dialect, reply: ModelReply, request: ParsedRequest, ids: ReplyIds): string {
   if (request.stream) return dialect.events(reply, request, ids).join('');
   return JSON.stringify(dialect.print(reply, request, ids));
 }

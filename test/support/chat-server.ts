@@ -4,7 +4,11 @@ import type { AddressInfo } from 'node:net';
 
 /** Answer of a script: a message of the model, or an error. */
 export type ScriptedAnswer =
-  | { readonly message: object; readonly finish?: string }
+  | {
+      readonly message: object;
+      readonly finish?: string;
+      readonly usage?: { readonly promptTokens: number; readonly completionTokens: number };
+    }
   | { readonly status: number; readonly error?: object | string; readonly headers?: Readonly<Record<string, string>> };
 
 export interface ChatServer {
@@ -41,7 +45,8 @@ export async function startChatServer(
     const n = bodies.push(body) - 1;
     const made = await answer(body, n);
     if ('status' in made) return send(made.status, made.error ?? {}, made.headers);
-    const usage = { prompt_tokens: 5, completion_tokens: 2 };
+    const { promptTokens, completionTokens } = made.usage ?? { promptTokens: 5, completionTokens: 2 };
+    const usage = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
     send(200, { choices: [{ message: made.message, finish_reason: made.finish ?? 'stop' }], usage });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
