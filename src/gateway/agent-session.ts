@@ -158,7 +158,7 @@ export class AgentSession implements Session {
 const EARLY = 'end';
 
 function printCall({ number, parent, call, fresh }: WaitingCall): string {
-  const { tools, toolChoice, parallelCalls, format, maxTokens, stop } = call;
+  const { tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling } = call;
   return printAgentCall({
     call: number,
     parent,
@@ -169,5 +169,6 @@ function printCall({ number, parent, call, fresh }: WaitingCall): string {
     format,
     maxTokens,
     stop,
+    sampling,
   });
 }

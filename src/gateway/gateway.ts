@@ -33,6 +33,8 @@ export interface WaitingCall {
   readonly number: number;
   /** Number of the call that it continues; `null` where it begins a chain. */
   readonly parent: number | null;
+  /** Name of the model that the program asked for. */
+  readonly model: string;
   readonly call: ModelCall;
   /** Messages behind the parent's reply; all of them where there is no parent. */
   readonly fresh: readonly ConversationMessage[];
@@ -41,13 +43,15 @@ export interface WaitingCall {
    * joins until then; `refuse` drops the call, and a retry is a new one.
    */
   readonly gone: AbortSignal;
+  /** Id that the i-th call of its reply gets. */
+  callId(i: number): string;
   /**
    * Sends the reply; the ids of its calls are minted here. Resolves when it has reached its client, or when that has gone:
    * `takeUndelivered` knows which.
    */
   answer(reply: ModelReply): Promise<void>;
-  /** Refuses the call: nothing has been sampled. */
-  refuse(status: number, message: string): void;
+  /** Refuses the call: nothing has been sampled. @param code that clients compare, e.g. `context_length_exceeded` */
+  refuse(status: number, message: string, code?: string): void;
 }
 
 /** Gateway of a host. */
