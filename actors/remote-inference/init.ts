@@ -1,7 +1,6 @@
 /** Init of the inference actor of a policy behind an OpenAI-compatible server, picked from the options of a run. */
 import type { WorldPrompt } from '../../src/core/prompt.ts';
 import type { Connection } from '../../src/policy/remote/connect.ts';
-import { AGENT } from '../../src/world/env-id.ts';
 import { PATHS, type RunOptions } from '../options.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
@@ -16,7 +15,6 @@ export function remoteInit(
     limits: limits?.openai,
     ...remote,
     prompt,
-    isAgent: config.env.id === AGENT,
     envModule: envModule.href,
     noticePath: PATHS.recorder,
     replyPath: PATHS.rollout,

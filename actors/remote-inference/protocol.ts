@@ -12,10 +12,8 @@ export interface RemoteInferenceInit {
   readonly server: { readonly baseUrl: string; readonly headers: Readonly<Record<string, string>> };
   /** Model, as the server calls it. */
   readonly model: string;
-  /** Instructions of the world. */
+  /** Instructions of the world; of a world of tools the model's calls are passed on. */
   readonly prompt: WorldPrompt;
-  /** True where the world is an agent: its calls are passed on. */
-  readonly isAgent: boolean;
   /** URL of the env's module; its view makes token prompts. */
   readonly envModule: string;
   /** Path of the actor that gets `noticed`. */

@@ -81,16 +81,9 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   };
 }
 
-async function promptingOf({
-  openai,
-  chat,
-  model,
-  prompt,
-  envModule,
-  isAgent,
-}: RemoteInferenceInit): Promise<Prompting> {
+async function promptingOf({ openai, chat, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
   if (openai.prompt === 'text') {
-    return isAgent ? new AgentPrompting(openai, model) : new ChatPrompting(openai, chat, model, prompt);
+    return prompt.tools ? new AgentPrompting(openai, model) : new ChatPrompting(openai, chat, model, prompt);
   }
   return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
 }

@@ -135,7 +135,11 @@ function isPossible(mask: TokenMask | undefined, tokens: Int32Array): boolean {
 
 /** Returns true for an episode whose last observation no policy can answer: it leaves no room for an answer. */
 function isRefused(one: Trajectory, codec: Codec): boolean {
-  return replayTurns(codec, one).refusal?.ends === true;
+  try {
+    return replayTurns(codec, one).refusal?.ends === true;
+  } catch {
+    return false; // what the view cannot read, it has not refused
+  }
 }
 
 function isSame(a: Int32Array, b: Int32Array): boolean {

@@ -33,4 +33,6 @@ export interface WorldPrompt {
   readonly format: FormatId;
   /** Characters that no action of this world has; they are removed from an answer, as the original does. */
   readonly foreign?: RegExp;
+  /** True for a world of tools (`World.tools`): it has no instructions of this kind, and is read by the model's own template. */
+  readonly tools?: true;
 }

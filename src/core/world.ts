@@ -51,6 +51,11 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} as `start`
    */
   share?(options: EnvOptions): MaybePromise<unknown>;
+  /**
+   * Marks a world of tools (tool-world.ts): its observations are model calls, its actions replies, both as JSON. Language models
+   * read it through their own template, with its tools.
+   */
+  readonly tools?: true;
   /** View: the text that the local policy reads. */
   readonly view?: View;
   /** Makes the scripted solver. */

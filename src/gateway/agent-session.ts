@@ -7,8 +7,8 @@
  */
 import { setMaxListeners } from 'node:events';
 import { type AgentOutcome, printAgentCall, printAgentOutcome, readAgentReply } from '../core/agent-call.ts';
+import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from '../core/call-stages.ts';
 import { type EnvStep, type First, type Session, terminated } from '../core/env.ts';
-import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from './call-stages.ts';
 import type { GatewayEpisode, WaitingCall } from './gateway.ts';
 
 /** Episode to play: the program's run, its gateway, and its limits. */

@@ -12,10 +12,11 @@ import { pathToFileURL } from 'node:url';
 import type { AgentOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
-import { messageOf, UserError } from '../core/errors.ts';
+import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
+import { explainLoadError } from '../runtime/module-url.ts';
 import { agentView } from '../text/reading/agent-view.ts';
 import { draw } from './agent-draw.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
@@ -57,6 +58,7 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
         },
       };
     },
+    tools: true,
     view: agentView,
     draw,
   };
@@ -129,7 +131,9 @@ async function loadProgram(options: AgentOptions): Promise<{
   try {
     exported = (await import(url.href)) as Readonly<Record<string, unknown>>;
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `agent: ${path} cannot be loaded: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_CONFIG', `agent: ${path} cannot be loaded: ${explainLoadError(thrown)}`, {
+      cause: thrown,
+    });
   }
   const { default: agent } = exported;
   if (typeof agent !== 'function') {

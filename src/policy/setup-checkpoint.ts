@@ -11,7 +11,6 @@ import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
 import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { openModelCodec } from '../text/reading/codec-of.ts';
-import { AGENT } from '../world/env-id.ts';
 import { readAdapter } from './pretrained/adapter.ts';
 import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from './pretrained/folder.ts';
 import { freezeAs } from './pretrained/quantize.ts';
@@ -95,7 +94,7 @@ function openCodec({ env, policy }: RunConfig, chat: ChatCodecSpec): Codec {
 }
 
 function chatReadingOf(
-  { env, policy: { chat, maxTokens } }: RunConfig,
+  { policy: { chat, maxTokens } }: RunConfig,
   world: WorldPrompt,
   { folder, config, endTokens }: PretrainedFacts,
 ): ChatCodecSpec {
@@ -103,7 +102,7 @@ function chatReadingOf(
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
     ...{ format: chat.format, listActions: chat.listActions, instructions: chat.instructions },
     ...(chat.system === undefined ? {} : { system: chat.system }),
-    ...(env.id === AGENT ? { agent: true as const } : {}),
+    ...(world.tools ? { agent: true as const } : {}),
     contextTokens: config.maxPositions,
     // Kept free at the end of the context, or an episode would fill it and have no room to answer.
     answerTokens: maxTokens,

@@ -3,7 +3,7 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
-import { localUrl } from '../runtime/module-url.ts';
+import { explainLoadError, localUrl } from '../runtime/module-url.ts';
 
 /** Open world: one with rules, ready to open sessions. */
 export interface OpenWorld {
@@ -44,7 +44,7 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
     else module = loaded as World;
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
-    const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;
+    const why = `${name}: the module cannot be loaded: ${explainLoadError(thrown)}`;
     throw new UserError('UNKNOWN_ENV', why, { cause: thrown });
   }
   if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') return module;
@@ -53,14 +53,6 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
     'BAD_ARGUMENT',
     `${name}: expected a module that exports createEnv, got one that exports ${exported}`,
   );
-}
-
-/** Cure of a TypeScript module under a Node that runs JavaScript alone. */
-function cureOf(thrown: unknown): string {
-  const isTypeScript = (thrown as NodeJS.ErrnoException)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
-  return isTypeScript
-    ? '; this Node runs JavaScript alone: compile the module (npx tsc), or take Node 22.18 or newer'
-    : '';
 }
 
 /**

@@ -83,6 +83,26 @@ describe('parents', () => {
     tree.withdraw(waiting);
     tree.withdraw(waiting);
     expect(tree.add({ messages: [user('q'), turn('a'), user('r')], tools }).parent).toBe(null);
+    tree.answer(waiting, turn('a')); // too late
+    expect(tree.add({ messages: [user('q'), turn('a'), user('r')], tools }).parent).toBe(null);
+  });
+
+  it('are the twin that stays, where the other was withdrawn, or answered twice', () => {
+    const tree = new CallTree();
+    const [a, b] = [play(tree, [user('q')], turn('t')), play(tree, [user('q')], turn('t'))];
+    tree.answer(a, turn('t'));
+    const next = () => tree.add({ messages: [user('q'), turn('t'), user('r')], tools }).parent;
+    tree.withdraw(a);
+    expect([next(), next()]).toEqual([b, b]);
+  });
+
+  it('are, among equals, the call that came first, whichever was answered first', () => {
+    const tree = new CallTree();
+    const [a, b] = [tree.add({ messages: [user('q')], tools }), tree.add({ messages: [user('q')], tools })];
+    tree.answer(b, turn('t'));
+    tree.answer(a, turn('t'));
+    const next = () => tree.add({ messages: [user('q'), turn('t'), user('r')], tools }).parent;
+    expect([next(), next(), next(), next()]).toEqual([a, b, a, b]);
   });
 
   it('are, among equals, the call whose ids are echoed, in this round or an earlier one', () => {
@@ -116,6 +136,11 @@ describe('parents', () => {
     const echo = (reasoning?: string) => [user('q'), turn('a', { reasoning }), user('r')];
     expect(tree.add({ messages: echo('hm'), tools }).parent).toBe(thinking);
     expect(tree.add({ messages: echo('no'), tools }).parent).toBe(null);
+    const given = [user('x'), turn('a', { reasoning: 'hm' }), user('r')]; // of a conversation that began elsewhere
+    const begun = play(tree, given, turn('b'));
+    const onwards = (reasoning: string) => [user('x'), turn('a', { reasoning }), user('r'), turn('b'), user('s')];
+    expect(tree.add({ messages: onwards('hm'), tools }).parent).toBe(begun);
+    expect(tree.add({ messages: onwards('no'), tools }).parent).toBe(null);
     const dropped = play(tree, echo(), turn('b', { reasoning: 'so' }));
     expect(dropped.parent).toBe(thinking);
     // What a call dropped is known of its chain all the same.

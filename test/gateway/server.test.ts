@@ -262,6 +262,19 @@ describe('a retry', () => {
     expect(episode.takeUndelivered()).toEqual([]);
   });
 
+  it('of a refused call continues what that one did', async () => {
+    const episode = await open();
+    const twins = [ask(episode, 'chat', body), ask(episode, 'chat', body)];
+    for (const _ of twins) await (await episode.next()).answer(textReply('same'));
+    const onwards = bodyOf('chat', [...question('q'), { text: 'same' }, { user: 'r' }]);
+    for (let tries = 0; tries < 3; tries++) {
+      ask(episode, 'chat', onwards);
+      const call = await episode.next();
+      expect(call.parent).toBe(0); // what was refused does not count as its continuation
+      call.refuse(503, 'not now');
+    }
+  });
+
   it('that is marked joins the call that still runs: one generation, the same bytes', async () => {
     const episode = await open();
     const first = ask(episode, 'chat', body);
@@ -636,7 +649,7 @@ describe('concurrency', () => {
       const roots = await playRound(episode, isConcurrent, parents, (_i) => question(`q`));
       expect(new Set(roots.map(({ id }) => id)).size).toBe(16);
       await playRound(episode, isConcurrent, parents, (i) => {
-        const { id } = roots[i]!;
+        const { id } = roots[15 - i]!; // in another order than their own: the ids alone tell them apart
         return [
           ...question('q'),
           { calls: [{ id, name: 'search', arguments: '{"query":"same"}' }] },
@@ -646,7 +659,7 @@ describe('concurrency', () => {
       trees.push(parents);
     }
     expect(trees[1]).toEqual(trees[0]);
-    expect(trees[0]).toEqual([...Array(16).fill(null), ...Array(16).keys()]);
+    expect(trees[0]).toEqual([...Array(16).fill(null), ...[...Array(16).keys()].reverse()]);
   });
 
   /** Sends 16 calls, and answers each with the same call of a tool. @returns the ids that came back */
@@ -768,7 +781,7 @@ describe('memory', () => {
       for (let i = 0; i < count; i++) {
         const agent = new Agent({ keepAlive: true });
         const episode = gateway.open();
-        const turns: Turn[] = [{ user: 'x'.repeat(10_000) }];
+        const turns: Turn[] = [{ user: 'x'.repeat(100_000) }];
         for (let n = 0; n < 4; n++) {
           const dialect = DIALECTS[(i + n) % 3]!;
           const sent = ask(episode, dialect, bodyOf(dialect, turns, { stream: n % 2 === 0 }), { agent });
@@ -786,7 +799,7 @@ describe('memory', () => {
     await play(episodes / 4);
     const before = await heapAfter();
     await play(episodes);
-    expect((await heapAfter()) - before).toBeLessThan(4 + episodes / 400); // 64 KB an episode would be 12 MB in 200
+    expect((await heapAfter()) - before).toBeLessThan(4 + episodes / 400); // their texts are 20 MB in 200
     await until(() => countSockets() === 0);
   });
 

@@ -11,17 +11,21 @@ import { drawParameters, parameterSpecs } from '../../src/compute/model/paramete
 import { logprobsGraph } from '../../src/compute/model/programs.ts';
 import { type AgentCall, type AgentReply, printAgentCall, readAgentReply } from '../../src/core/agent-call.ts';
 import type { Tool } from '../../src/core/model-call.ts';
-import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
+import type { TokensDecision, Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { measure } from '../../src/learning/learner/measure.ts';
 import { decisionsOf, trainUnits } from '../../src/learning/learner/training-batch.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
+import { openGenerationClient } from '../../src/policy/generation/generation-client.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { openModel } from '../../src/policy/pretrained/folder.ts';
 import { freezeAs } from '../../src/policy/pretrained/quantize.ts';
+import { OwnAdapters } from '../../src/policy/served-adapters.ts';
+import { ServerPolicy } from '../../src/policy/server-policy.ts';
 import type { ChatCodecSpec } from '../../src/text/reading/chat-codec.ts';
 import { openModelCodec } from '../../src/text/reading/codec-of.ts';
 import { AGENT_TEMPLATES } from '../support/agent-templates.ts';
 import { createTreeEnv, TREE_TOOLS, TreeAgent } from '../support/agent-tree-env.ts';
+import { FakeGenerationServer } from '../support/fake-generation-server.ts';
 import { testPolicyLaws } from './laws.ts';
 
 vi.setConfig({ hookTimeout: 120_000 });
@@ -55,7 +59,7 @@ function setUp({ contextTokens = 3000, masked = false, maxTokens = 16 } = {}) {
   const options = { config: model, codec, decoder: 'tokens', masked, maxTokens } as const;
   const open = (maxBatch = 64) =>
     CachedPolicy.create(engine, { ...options, cacheOnUpdate: 'recompute', maxBatch }, params);
-  return { model, codec, params, open };
+  return { model, codec, chat, params, open };
 }
 
 testPolicyLaws('checkpoint (calls of agents)', () => {
@@ -294,4 +298,37 @@ it('refuses a call that leaves no room, which ends its episode alone, and answer
   while (acted.length < 2) acted.push(...(await policy.step()));
   expect(acted.map(({ episode }) => episode).sort()).toEqual([0, 2]);
   await policy.dispose();
+});
+
+it('cuts what a server wrote on behind a stop text, and sends it no call for a form', async () => {
+  const { codec, chat, model } = setUp();
+  const server = await FakeGenerationServer.start('vllm', chat, adapter);
+  const client = openGenerationClient({ api: 'vllm', url: server.url, model: 'base', attemptMs: 20_000 });
+  const limits = { maxTokens: 40, maxLag: 1, attempts: 2, retryMs: 1, endTokens: chat.endTokens };
+  const shared = { config: model, codec, baseModel: folder, client, ...limits };
+  const params = { version: 0, values: drawParameters(parameterSpecs(model), 3) };
+  const adapters = new OwnAdapters({ ...shared, adapters: mkdtempSync(join(folder, 'adapters-')) }, params);
+  const policy = new ServerPolicy({ ...shared, adapters, maxPositions: 3000, maxBatch: 4 });
+  const stop = ['a', 'e', '<', 'n'];
+  const call = (asked: Partial<AgentCall>) =>
+    printAgentCall({ call: 0, parent: null, messages: [{ role: 'user', content: 'hi' }], tools: TREE_TOOLS, ...asked });
+  expect(policy.submit([requestOf(3, [], call({ toolChoice: 'required' }))])).toEqual([
+    { episode: 3, message: expect.stringContaining('samples freely') },
+  ]);
+  policy.release([3]);
+  expect(policy.submit([requestOf(0, [], call({ stop }))])).toEqual([]);
+  const acted: Acted[] = [];
+  while (acted.length < 1) acted.push(...(await policy.step()));
+  const reply = readAgentReply(acted[0]!.action);
+  const { tokens, logprobs } = acted[0]!.decision as TokensDecision;
+  expect(logprobs.length).toBe(tokens.length);
+  expect(tokens.length).toBeLessThan(server.answers[0]!.tokens.length);
+  expect([...server.answers[0]!.tokens].slice(0, tokens.length)).toEqual([...tokens]);
+  expect(reply).toMatchObject({ finish: 'stop', usage: { completionTokens: tokens.length } });
+  expect(stop.some((one) => reply.content.includes(one))).toBe(false);
+  // Its last token has the stop text: up to the one before there is none.
+  const before = codec.decode(tokens.subarray(0, -1));
+  expect(stop.some((one) => acted[0]!.response!.text.includes(one) && !before.includes(one))).toBe(true);
+  await policy.dispose();
+  await server.stop();
 });

@@ -165,7 +165,7 @@ class SchemaReader {
   #resolve(ref: string, at: string): unknown {
     let value: unknown = this.#root;
     for (const part of ref.split('/').slice(1)) {
-      const key = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
+      const key = decodePart(part).replaceAll('~1', '/').replaceAll('~0', '~');
       if ((!isRecord(value) && !Array.isArray(value)) || !Object.hasOwn(value, key)) {
         return refuse(at, `a $ref that names nothing: ${printJson(ref)}`);
       }
@@ -188,6 +188,15 @@ class SchemaReader {
         refuse(at, keyword);
       }
     }
+  }
+}
+
+/** Part of a pointer without its percent signs, where they stand for something. */
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

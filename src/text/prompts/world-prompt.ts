@@ -7,7 +7,11 @@ import type { World } from '../../core/world.ts';
  * Prompt of a world under its options; of a world without one, made from its description.
  * @param description of the env, one sentence
  */
-export function worldPrompt({ prompt }: Pick<World, 'prompt'>, options: EnvOptions, description: string): WorldPrompt {
-  if (typeof prompt === 'function') return prompt(options);
-  return prompt ?? { role: description, forms: [], hints: [], format: 'react' };
+export function worldPrompt(
+  { prompt, tools }: Pick<World, 'prompt' | 'tools'>,
+  options: EnvOptions,
+  description: string,
+): WorldPrompt {
+  const own = typeof prompt === 'function' ? prompt(options) : prompt;
+  return { ...(own ?? { role: description, forms: [], hints: [], format: 'react' }), ...(tools ? { tools } : {}) };
 }

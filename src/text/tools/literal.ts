@@ -163,7 +163,8 @@ class LiteralReader {
   }
 
   #skip(): void {
-    this.#at = skipSpace(this.#text, this.#at);
+    // JSON's white space alone: arguments are kept as they are written, and have to be JSON.
+    while (' \t\n\r'.includes(this.#text[this.#at] ?? '-')) this.#at++;
   }
 
   #take(char: string): boolean {

@@ -187,6 +187,7 @@ describe('a schema', () => {
     [{ anyOf: [{ type: 'string' }], properties: {} }, 'properties at #'],
     [{ $ref: 'https://example.com/a' }, '$ref to elsewhere'],
     [{ $ref: '#/$defs/missing' }, 'names nothing'],
+    [{ $ref: '#/%E0%A4%A' }, 'names nothing'],
     [{ type: 'text' }, 'a type that is none: "text"'],
     [{ type: 'object', properties: {}, required: ['a'] }, 'required property without a schema: "a"'],
     [{ type: 'array', items: [{ type: 'string' }] }, 'no object at #/items'],

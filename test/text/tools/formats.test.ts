@@ -264,6 +264,11 @@ describe('hermes', () => {
     expect(read(hermes, unknown)).toEqual({ content: unknown, calls: [], repairs: [] });
   });
 
+  it('takes arguments with white space that JSON does not have for no JSON', () => {
+    const text = '<tool_call>{"name": "f", "arguments": {\u00a0"a": 1}}</tool_call>';
+    expect(read(hermes, text)).toEqual({ content: text, calls: [], repairs: [], malformed: true });
+  });
+
   it('has no calls at all where one of them cannot be read', () => {
     const text = '<tool_call>{"name": "f", "arguments": {}}</tool_call><tool_call>go</tool_call>';
     expect(read(hermes, text)).toEqual({ content: text, calls: [], repairs: [], malformed: true });

@@ -2,11 +2,11 @@
  * Replies as lists: what a policy that chooses among listed actions can reply to a call. A tool is chosen first, then each
  * of its required arguments, from the schema's values or from what the conversation has shown.
  */
-import type { AgentReply } from '../core/agent-call.ts';
-import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../core/env.ts';
-import { parseJson } from '../core/json-text.ts';
-import type { ConversationMessage, JsonSchema, ModelCall, Tool } from '../core/model-call.ts';
-import { isRecord } from '../core/record.ts';
+import type { AgentReply } from './agent-call.ts';
+import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from './env.ts';
+import { parseJson } from './json-text.ts';
+import type { ConversationMessage, JsonSchema, ModelCall, Tool } from './model-call.ts';
+import { isRecord } from './record.ts';
 
 /** Text of the choice that replies in words, without a call. */
 export const REPLY = 'reply';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AgentReply } from '../../src/core/agent-call.ts';
+import { isReply, listChoices, REPLY, type ReplyStage, SeenValues, valuesIn } from '../../src/core/call-stages.ts';
 import { ACTIONS_PER_STAGE } from '../../src/core/env.ts';
 import type { Tool, ToolChoice } from '../../src/core/model-call.ts';
-import { isReply, listChoices, REPLY, type ReplyStage, SeenValues, valuesIn } from '../../src/gateway/call-stages.ts';
 
 const tool = (name: string, properties: Record<string, object>, required = Object.keys(properties)): Tool => ({
   name,

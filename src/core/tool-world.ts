@@ -1,0 +1,138 @@
+/**
+ * Worlds of tools: the policy acts by calling tools. Such a world exports `tools: true`; its observations are model calls and its
+ * actions are replies, as JSON (agent-call.ts). So language models read it through their own template and write calls in their
+ * own format, hosted models get its tools, and small policies choose a tool and then its arguments.
+ *
+ * A world writes a `ToolEpisode`; `openToolSession` makes a session of it.
+ */
+import { type AgentReply, printAgentCall, readAgentReply } from './agent-call.ts';
+import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from './call-stages.ts';
+import type { EnvStep, MaybePromise, Session } from './env.ts';
+import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
+
+/** Result of one call: its text as the policy reads it. */
+export interface ToolResult {
+  readonly text: string;
+  /** True where the tool failed; the text says why. */
+  readonly isError?: true;
+}
+
+/** Answer of a world to a reply. */
+export interface ToolAnswer {
+  /** Results of the reply's calls, in their order; one for each. */
+  readonly results: readonly ToolResult[];
+  /** Message of the user behind the results, or in answer to a reply without calls. */
+  readonly user?: string | undefined;
+  readonly reward: number;
+  /** Present where the episode is over. */
+  readonly end?: { readonly success: boolean } | undefined;
+}
+
+/** Episode of a world of tools. */
+export interface ToolEpisode {
+  /** Messages before the first reply, at least one: instructions (`system`), the task (`user`). */
+  readonly opening: readonly ConversationMessage[];
+  /** Tools, the same in the whole episode. */
+  readonly tools: readonly Tool[];
+  /** Constraint on their use; `auto` where absent. */
+  readonly toolChoice?: ToolChoice | undefined;
+  /** Values that a choosing policy may use in arguments besides those that the conversation has shown. */
+  readonly values?: readonly string[] | undefined;
+  /**
+   * Takes a reply: its calls, or its text where it has none. Names and arguments are as they were written; what does not fit a
+   * schema is answered in words (`isError`), never thrown.
+   */
+  take(reply: AgentReply): MaybePromise<ToolAnswer>;
+  /** Releases what the episode holds. */
+  close?(): MaybePromise<void>;
+}
+
+/** Id of call number i of reply number n. */
+export function callId(reply: number, i: number): string {
+  return `call_${reply}_${i}`;
+}
+
+/** Opens a session over an episode of tools. */
+export function openToolSession(episode: ToolEpisode): Session {
+  return new ToolSession(episode);
+}
+
+class ToolSession implements Session {
+  readonly first;
+  readonly #episode: ToolEpisode;
+  readonly #seen = new SeenValues();
+  #replies = 0;
+  #stage: ReplyStage | undefined;
+  #choices: StageChoices | undefined;
+  #isOver = false;
+
+  constructor(episode: ToolEpisode) {
+    const { opening, tools, toolChoice, values } = episode;
+    this.#episode = episode;
+    if (values) this.#seen.add([{ role: 'user', content: JSON.stringify(values) }]);
+    this.#seen.add(opening);
+    const observation = printAgentCall({ call: 0, parent: null, messages: opening, tools, toolChoice });
+    this.first = { kind: 'first', observation } as const;
+  }
+
+  step(action: string): MaybePromise<EnvStep> {
+    if (this.#isOver) return { kind: 'terminated', observation: '', reward: 0, success: false };
+    // A reply is JSON; it is nothing to choose from, unless it was listed.
+    const taken = this.#choices || !action.startsWith('{') ? this.#list().take(action) : undefined;
+    if (taken && !isReply(taken)) {
+      this.#stage = taken;
+      this.#choices = undefined;
+      return { kind: 'mid', observation: '', reward: 0, partial: true };
+    }
+    this.#stage = undefined;
+    this.#choices = undefined;
+    const reply = taken ?? readAgentReply(action);
+    const answer = this.#episode.take(reply);
+    return 'then' in answer ? answer.then((one) => this.#answer(reply, one)) : this.#answer(reply, answer);
+  }
+
+  actions(): readonly string[] {
+    return this.#isOver ? [] : this.#list().texts;
+  }
+
+  close(): MaybePromise<void> {
+    this.#isOver = true;
+    return this.#episode.close?.();
+  }
+
+  #answer(reply: AgentReply, { results, user, reward, end }: ToolAnswer): EnvStep {
+    if (results.length !== reply.calls.length) {
+      throw new RangeError(`a reply of ${reply.calls.length} calls got ${results.length} results: one for each is due`);
+    }
+    const messages: ConversationMessage[] = results.map(({ text, isError }, i) => ({
+      role: 'tool',
+      callId: callId(this.#replies, i),
+      content: text,
+      ...(isError ? { isError } : {}),
+    }));
+    if (user !== undefined) messages.push({ role: 'user', content: user });
+    this.#seen.add(messages);
+    const parent = this.#replies++;
+    const observation = printAgentCall({
+      call: parent + 1,
+      parent,
+      messages: messages.length > 0 ? messages : [{ role: 'user', content: '' }],
+      toolChoice: this.#episode.toolChoice,
+    });
+    if (!end) return { kind: 'mid', observation, reward };
+    this.#isOver = true;
+    return { kind: 'terminated', observation, reward, success: end.success };
+  }
+
+  /** Choices of the present stage. A stage with one choice, which leads to another stage, is passed over. */
+  #list(): StageChoices {
+    const { tools, toolChoice = 'auto' } = this.#episode;
+    while (!this.#choices) {
+      const choices = listChoices({ tools, toolChoice }, this.#stage, this.#seen);
+      const only = choices.texts.length === 1 ? choices.take(choices.texts[0]!) : undefined;
+      if (only && !isReply(only)) this.#stage = only;
+      else this.#choices = choices;
+    }
+    return this.#choices;
+  }
+}
