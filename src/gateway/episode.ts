@@ -101,11 +101,16 @@ export class Episode implements GatewayEpisode {
   #keptBytes = 0;
   readonly #undelivered = new Map<TreeCall, PendingCall>();
   #reward: unknown;
+  readonly posted: Promise<void>;
+  #onPosted!: () => void;
   #isFinished = false;
   #isClosed = false;
 
   constructor(settings: EpisodeSettings) {
     this.#settings = settings;
+    this.posted = new Promise((resolve) => {
+      this.#onPosted = resolve;
+    });
     this.baseURL = settings.baseURL;
     this.root = settings.root;
     this.key = settings.key;
@@ -247,6 +252,7 @@ export class Episode implements GatewayEpisode {
    */
   post(reward: unknown): boolean {
     this.#reward ??= reward;
+    this.#onPosted();
     return isDeepStrictEqual(this.#reward, reward);
   }
 

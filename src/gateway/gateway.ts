@@ -21,6 +21,8 @@ export interface GatewayEpisode {
   takeUndelivered(): readonly number[];
   /** Reward that the program posted to `<root>/reward`, as it was sent; undefined where it posted none. */
   postedReward(): unknown;
+  /** Resolves once a reward was posted. */
+  readonly posted: Promise<void>;
   /** Answers waiting calls and every later one with a short closing text, which is neither sampled nor counted. */
   finish(): void;
   /** Ends the episode: waiting calls are refused, its key is worth nothing from now on. */

@@ -1,11 +1,12 @@
 /** Command `gateway` as a person types it: it prints where it is, serves until it is interrupted, and leaves its record. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it, vi } from 'vitest';
+import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import { bodyOf, send } from '../gateway/lab.ts';
 import { startChatServer } from '../support/chat-server.ts';
@@ -75,4 +76,29 @@ it('is plain words otherwise, and stays where its port, its key or its file is w
   plain.child.kill('SIGTERM');
   expect(await plain.ended).toBe(0);
   await upstream.close();
+});
+
+it('leaves a record from which sft teaches an agent of the same tools', () => {
+  const call = { id: 'a', type: 'function', function: { name: 'bet', arguments: '{"side":"left"}' } };
+  const messages = [
+    { role: 'user', content: 'Where?' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+  ];
+  const tools = [{ type: 'function', function: { name: 'bet', parameters: { type: 'object' } } }];
+  writeFileSync(join(folder, 'teach.jsonl'), `${JSON.stringify({ messages, tools })}\n`);
+  writeTinyChatModel(join(folder, 'model'), { config: { num_hidden_layers: 1 } });
+  writeFileSync(join(folder, 'agent.mjs'), 'export default () => ({ reward: 1 });\nexport const tasks = 4;\n');
+  const policy = {
+    kind: 'checkpoint',
+    path: './model',
+    maxTokens: 64,
+    adapter: { rank: 2 },
+    chat: { contextTokens: 2000 },
+  };
+  const config = { agent: './agent.mjs', horizon: { type: 'fixed', rounds: 4 }, stop: { updates: 1 }, policy };
+  writeFileSync(join(folder, 'agent.yaml'), JSON.stringify(config));
+  const args = ['sft', 'agent.yaml', '--data', 'teach.jsonl', '--epochs', '1', '--json'];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: 'utf8' });
+  expect(status, stderr).toBe(0);
+  expect(JSON.parse(stdout.trim().split('\n').at(-1)!)).toMatchObject({ learnt: '1 episodes' });
 });
