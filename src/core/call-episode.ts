@@ -1,6 +1,6 @@
 /** Episodes of agents and of worlds of tools, read back as conversations: one for each leaf of their tree of calls. */
-import { type AgentCall, type AgentReply, readAgentCall, readAgentReply } from './agent-call.ts';
-import { isReply, listChoices, type ReplyStage, SeenValues } from './call-stages.ts';
+import { type AgentCall, type AgentReply, readAgentCall } from './agent-call.ts';
+import { ReplyChooser } from './call-stages.ts';
 import type { ConversationMessage, Tool } from './model-call.ts';
 import type { Turn } from './trajectory.ts';
 
@@ -31,8 +31,7 @@ export function isCallEpisode(turns: readonly Pick<Turn, 'observation'>[]): bool
  */
 export function listConversations(turns: readonly CallTurn[]): CallConversation[] {
   const calls = new Map<number, AnsweredCall>();
-  const seen = new SeenValues();
-  let stage: ReplyStage | undefined;
+  const chooser = new ReplyChooser();
   let open: AnsweredCall | undefined;
   for (const turn of turns) {
     if (turn.observation !== '') {
@@ -40,36 +39,15 @@ export function listConversations(turns: readonly CallTurn[]): CallConversation[
       const tools = call.tools ?? (call.parent === null ? [] : (calls.get(call.parent)?.tools ?? []));
       open = { call, tools, reply: undefined };
       calls.set(call.call, open);
-      seen.add(call.messages);
-      stage = undefined;
+      chooser.begin({ tools, toolChoice: call.toolChoice ?? 'auto' }, call.messages);
     }
-    if (!open) continue;
-    const taken = take(open, turn.action, stage, seen);
-    if (!isReply(taken)) stage = taken;
-    else if (!turn.untrained) open.reply = taken;
+    const reply = chooser.take(turn.action);
+    if (open && !turn.untrained) open.reply = reply;
   }
   const continued = new Set([...calls.values()].filter(({ reply }) => reply).map(({ call }) => call.parent));
   return [...calls.values()]
     .filter(({ call, reply }) => reply && !continued.has(call.call))
     .map((leaf) => ({ messages: messagesUpTo(calls, leaf), tools: leaf.tools }));
-}
-
-/** Reply or stage that an action was: chosen in stages, or written whole. */
-function take(
-  { call, tools }: AnsweredCall,
-  action: string,
-  before: ReplyStage | undefined,
-  seen: SeenValues,
-): ReplyStage | AgentReply {
-  if (action.startsWith('{')) return readAgentReply(action);
-  const asked = { tools, toolChoice: call.toolChoice ?? 'auto' } as const;
-  let stage = before;
-  for (;;) {
-    const choices = listChoices(asked, stage, seen);
-    const only = choices.texts.length === 1 ? choices.take(choices.texts[0]!) : undefined;
-    if (only && !isReply(only)) stage = only;
-    else return choices.take(action) ?? readAgentReply(action);
-  }
 }
 
 function messagesUpTo(calls: ReadonlyMap<number, AnsweredCall>, leaf: AnsweredCall): ConversationMessage[] {
