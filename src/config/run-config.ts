@@ -452,3 +452,6 @@ export type RunConfig = z.infer<typeof runConfigSchema>;
 export type OpenAIConfig = RunConfig['policy']['openai'];
 /** Configuration as it is written: keys left out get their defaults. */
 export type RunConfigInput = z.input<typeof runConfigSchema>;
+/** Configuration as it is written for an agent, in place of a world. */
+export type AgentConfigInput = Omit<RunConfigInput, 'env' | 'agent'> &
+  Required<Pick<RunConfigInput, 'agent'>> & { readonly env?: undefined };

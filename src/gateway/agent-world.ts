@@ -17,8 +17,6 @@ import { parseJson } from '../core/json-text.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
 import { explainLoadError } from '../runtime/module-url.ts';
-import { agentView } from '../text/reading/agent-view.ts';
-import { draw } from './agent-draw.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
 import {
   type AgentProgram,
@@ -59,8 +57,6 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
       };
     },
     tools: true,
-    view: agentView,
-    draw,
   };
 }
 

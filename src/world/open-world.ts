@@ -4,6 +4,8 @@ import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
 import { explainLoadError, localUrl } from '../runtime/module-url.ts';
+import { agentView } from '../text/reading/agent-view.ts';
+import { draw } from './tool-draw.ts';
 
 /** Open world: one with rules, ready to open sessions. */
 export interface OpenWorld {
@@ -24,6 +26,9 @@ interface Front {
 interface Client {
   connect(query: URLSearchParams): Promise<World>;
 }
+
+/** View and drawing of a world of tools that brings none: what its calls show. */
+export const toolWorldParts = { view: agentView, draw } satisfies Pick<World, 'view' | 'draw'>;
 
 /**
  * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `wrap(world)` is
@@ -47,7 +52,9 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
     const why = `${name}: the module cannot be loaded: ${explainLoadError(thrown)}`;
     throw new UserError('UNKNOWN_ENV', why, { cause: thrown });
   }
-  if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') return module;
+  if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') {
+    return module.tools ? { ...toolWorldParts, ...module } : module;
+  }
   const exported = Object.keys(module).join(', ') || 'nothing';
   throw new UserError(
     'BAD_ARGUMENT',
