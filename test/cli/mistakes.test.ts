@@ -337,6 +337,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => ['serve-env', 'textcraft', '--threads', '1000000'], /--threads.*whole number from 1 to 256/],
   ['out of range', () => ['serve-env', 'textcraft', '--step-seconds', '1e9'], /--step-seconds.*from 1 to 2147483/],
   ['absent', () => ['serve-policy', '/nowhere'], /\/nowhere is no run/],
+  [
+    'absent',
+    () => ['rollout', '--agent', 'http://127.0.0.1:9/init', '--policy', 'random', '--runs', folder],
+    /agent: a service needs tasks: their number/,
+  ],
   ['absent', () => ['gateway'], /required option '--upstream <url>' not specified/],
   [
     'absent',
