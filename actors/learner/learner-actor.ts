@@ -26,7 +26,7 @@ import type { UpdateStats } from '../../src/learning/schedule/horizon-schedule.t
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
-import { loadWorld } from '../../src/world/open-world.ts';
+import { loadReading } from '../../src/world/open-world.ts';
 import type { WeightsCommand } from '../cluster/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { SchedulerCommand, SchedulerSnapshot } from '../scheduler/protocol.ts';
@@ -43,7 +43,7 @@ const ROLLBACK_SHRINK = 0.5;
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule)), init.chat) };
+    const options = { ...init.trainer, codec: codecOf(await loadReading(new URL(init.envModule)), init.chat) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, state: state?.trainer });
     const learner = new Learner(ctx, init, trainer);

@@ -18,7 +18,7 @@ import { divideUnanswered } from '../../src/policy/unanswered.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { localUrl } from '../../src/runtime/module-url.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
-import { loadWorld } from '../../src/world/open-world.ts';
+import { loadReading } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { Noticed } from '../recorder/protocol.ts';
 import type { EnvObserved, Truncated } from '../rollout/protocol.ts';
@@ -85,5 +85,5 @@ async function promptingOf({ openai, chat, model, prompt, envModule }: RemoteInf
   if (openai.prompt === 'text') {
     return prompt.tools ? new AgentPrompting(openai, model) : new ChatPrompting(openai, chat, model, prompt);
   }
-  return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
+  return new TokenPrompting(openai, model, codecOf(await loadReading(localUrl(new URL(envModule)))));
 }

@@ -98,7 +98,7 @@ async function finish(
   const outcome = (await program(run, episode.posted)) ?? readOutcome(episode.postedReward());
   if (outcome) return outcome;
   throw new Error(
-    `task ${name}: the agent ended without a reward: return { reward: number }, print it as the last line of JSON, or post it to ${'<root>'}/reward`,
+    `task ${name}: the agent ended without a reward: return { reward: number }, print it as the last line of JSON, or post it to <root>/reward`,
   );
 }
 

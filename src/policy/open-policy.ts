@@ -14,7 +14,7 @@ import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { codecOf, openModelCodec } from '../text/reading/codec-of.ts';
 import type { AnswerLimits } from '../text/reading/transcript.ts';
-import { loadWorld } from '../world/open-world.ts';
+import { loadReading, loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import { EngineThread } from './engine-thread.ts';
 import { type GenerationClient, type GenerationOptions, openGenerationClient } from './generation/generation-client.ts';
@@ -191,7 +191,7 @@ function limitsOfCalls(chat: ChatCodecSpec, codec: Codec): (call: string) => Ans
 
 async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOptions): Promise<OpenedPolicy> {
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
-  const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
+  const codec = codecOf(await loadReading(new URL(spec.envModule)), chat);
   // Where every turn is rendered anew a cache would never be read twice. Spelling needs the cached policy even there (a run
   // reads its own tokens), and so do prompts from outside, which come without a view.
   const caches = !codec.rendersAnew || decoder !== 'choice' || spec.givenPrompts === true;

@@ -63,6 +63,14 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
 }
 
 /**
+ * Loads what a policy reads a world by, in threads that play nothing there. The program of an agent is not loaded for it.
+ * @throws as `loadWorld`
+ */
+export async function loadReading(url: URL): Promise<Pick<World, 'view'>> {
+  return url.searchParams.has('agent') ? toolWorldParts : loadWorld(url);
+}
+
+/**
  * Describes the rules of a world as facts: tasks, bounds, description. No session can be opened of a world that is
  * started.
  * @throws {UserError} UNKNOWN_ENV for a world without rules; BAD_CONFIG for an option it does not have, or options under
