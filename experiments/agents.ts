@@ -17,11 +17,13 @@ import { averageOver, bySeed, type Played, runStudy, type Study, type StudyOptio
 
 /** Programs of the study, and how each is configured. */
 const ARMS = [
-  { name: 'AI SDK', json: 'agents', agent: '{ module: experiments/agents/ai-sdk.mjs }' },
+  { name: 'AI SDK', json: 'agents', agent: '{ module: experiments/agents/ai-sdk.mjs }', settings: [] },
   {
     name: 'Python',
     json: 'agents-python',
     agent: `{ command: [${process.env.LONGPLAY_PYTHON ?? 'python3'}, experiments/agents/python.py], tasks: 1000, reuse: true }`,
+    // A process for each episode in flight.
+    settings: ['rollout.concurrentGroups=2'],
   },
 ] as const;
 
@@ -29,9 +31,12 @@ const ARMS = [
 export async function agents(options: StudyOptions): Promise<void> {
   const { markdown } = resultFiles('agents');
   const played: (readonly [name: string, study: Study])[] = [];
-  for (const { name, json, agent } of ARMS) {
-    const settings = [`agent=${agent}`];
-    const study = await runStudy('agents.yaml', resultFiles(json).json, { ...options, settings, playsStart: true });
+  for (const { name, json, agent, settings } of ARMS) {
+    const study = await runStudy('agents.yaml', resultFiles(json).json, {
+      ...options,
+      settings: [`agent=${agent}`, ...settings],
+      playsStart: true,
+    });
     played.push([name, study]);
     const lines = tables(played);
     writeFileSync(markdown, page(lines, played, options));
@@ -80,7 +85,7 @@ function page(
 
 **Conditions.** experiments/agents.yaml: a small policy from random weights chooses a tool and then its argument.
 The programs answer questions about a library of facts: search it, read a page, answer with one word.
-Reward is 1 for the right answer and 0.3 for reading the right page. The tasks played are held out.
+Reward is 1 for the right answer, 0.5 for another fact of the page, 0.2 for reading it. The tasks played are held out.
 *Start* is the policy with the weights that training began with. Means have 95 % intervals over seeds and tasks.
 The Python program has a smaller library; its processes play many episodes each.
 

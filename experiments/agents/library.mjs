@@ -24,10 +24,11 @@ export function openLibrary({ index }) {
     question: `What is the ${fact} of the "${title}"?`,
     answer: undefined,
     hasRead: false,
-    /** Outcome: 1 for the right answer, and something for the right page, so that there is a way to learn. */
+    /** Outcome: 1 for the right answer, less for another fact of the page, and for reading it: a way to learn. */
     outcome() {
       const success = library.answer === pages.get(title)[fact];
-      return { reward: success ? 1 : library.hasRead ? 0.3 : 0, success };
+      const isFact = Object.values(pages.get(title)).includes(library.answer);
+      return { reward: success ? 1 : isFact ? 0.5 : library.hasRead ? 0.2 : 0, success };
     },
     tools: {
       search: ({ query }) => {

@@ -33,16 +33,18 @@ def play(index: int, model: dict) -> float:
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
-            return 0.3 * has_read
+            return 0.2 * has_read
         for call in message.tool_calls:
             value = next(iter(json.loads(call.function.arguments).values()), "")
             if call.function.name == "answer":
-                return 1.0 if value == pages[titles[0]][fact] else 0.3 * has_read
+                if value == pages[titles[0]][fact]:
+                    return 1.0
+                return 0.5 if value in pages[titles[0]].values() else 0.2 * has_read
             has_read = has_read or (call.function.name == "read" and value == titles[0])
             found = [title for title in titles if set(title.split()) & set(value.split())][:6]
             result = found if call.function.name == "search" else pages.get(value, {"error": "there is no such page"})
             messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
-    return 0.3 * has_read
+    return 0.2 * has_read
 
 
 for line in sys.stdin:
