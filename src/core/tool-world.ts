@@ -78,7 +78,7 @@ class ToolSession implements Session {
   step(action: string): MaybePromise<EnvStep> {
     if (this.#isOver) return { kind: 'terminated', observation: '', reward: 0, success: false };
     // A reply is JSON; it is nothing to choose from, unless it was listed.
-    const taken = this.#choices || !action.startsWith('{') ? this.#list().take(action) : undefined;
+    const taken = this.#choices || !action.startsWith('{') ? this.#takeChoice(action) : undefined;
     if (taken && !isReply(taken)) {
       this.#stage = taken;
       this.#choices = undefined;
@@ -122,6 +122,15 @@ class ToolSession implements Session {
     if (!end) return { kind: 'mid', observation, reward };
     this.#isOver = true;
     return { kind: 'terminated', observation, reward, success: end.success };
+  }
+
+  /** Takes a choice of the present stage; a whole action is taken in any stage, as if nothing had been chosen. */
+  #takeChoice(action: string): ReplyStage | AgentReply | undefined {
+    const taken = this.#list().take(action);
+    if (taken || !this.#stage) return taken;
+    const { tools, toolChoice = 'auto' } = this.#episode;
+    const whole = listChoices({ tools, toolChoice }, undefined, this.#seen).take(action);
+    return whole && isReply(whole) ? whole : undefined;
   }
 
   /** Choices of the present stage. A stage with one choice, which leads to another stage, is passed over. */
