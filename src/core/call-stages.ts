@@ -214,11 +214,19 @@ export class ReplyChooser {
    */
   take(action: string): AgentReply | undefined {
     // A reply is JSON; it is nothing to choose from, unless it was listed.
-    const taken = this.#choices || !action.startsWith('{') ? this.#list().take(action) : undefined;
+    const taken = this.#choices || !action.startsWith('{') ? this.#takeChoice(action) : undefined;
     if (!taken || isReply(taken)) return taken ?? readAgentReply(action);
     this.#stage = taken;
     this.#choices = undefined;
     return undefined;
+  }
+
+  /** Takes a choice of the present stage. A whole action is taken in any stage, as if nothing had been chosen. */
+  #takeChoice(action: string): ReplyStage | AgentReply | undefined {
+    const taken = this.#list().take(action);
+    if (taken || !this.#stage) return taken;
+    const whole = listChoices(this.#call, undefined, this.#seen).take(action);
+    return whole && isReply(whole) ? whole : undefined;
   }
 
   #list(): StageChoices {

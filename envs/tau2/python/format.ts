@@ -1,0 +1,126 @@
+/** Texts of Python values: `repr`, `str`, `json.dumps`, rounding. */
+import { fieldsOf, isDict, Model, type PyValue } from './values.ts';
+
+/** `repr` of a float: the shortest digits that give it back; an exponent from 1e16 and below 1e-4. */
+export function formatFloat(value: number): string {
+  if (Number.isNaN(value)) return 'nan';
+  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
+  if (Object.is(value, -0)) return '-0.0';
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e16 || size < 1e-4)) {
+    const [digits, exponent] = value.toExponential().split('e') as [string, string];
+    const sign = exponent.startsWith('-') ? '-' : '+';
+    return `${digits}e${sign}${exponent.slice(1).padStart(2, '0')}`;
+  }
+  const text = String(value);
+  return text.includes('.') ? text : `${text}.0`;
+}
+
+const UNPRINTABLE = /[\p{C}\p{Z}]/u;
+
+/** `repr` of a text: single quotes unless it has `'` and no `"`; unprintable characters escaped. */
+function reprText(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  let out = quote;
+  for (const char of text) out += escapeChar(char, quote);
+  return out + quote;
+}
+
+function escapeChar(char: string, quote: string): string {
+  if (char === '\\' || char === quote) return `\\${char}`;
+  if (char === '\n') return '\\n';
+  if (char === '\r') return '\\r';
+  if (char === '\t') return '\\t';
+  if (char === ' ' || !UNPRINTABLE.test(char)) return char;
+  const code = char.codePointAt(0)!;
+  const hex = code.toString(16);
+  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
+  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+}
+
+/** `repr(value)`. */
+export function repr(value: PyValue): string {
+  switch (typeof value) {
+    case 'string':
+      return reprText(value);
+    case 'bigint':
+      return String(value);
+    case 'number':
+      return formatFloat(value);
+    case 'boolean':
+      return value ? 'True' : 'False';
+  }
+  if (value === null) return 'None';
+  if (Array.isArray(value)) return `[${value.map(repr).join(', ')}]`;
+  if (isDict(value)) return `{${Array.from(value, ([key, one]) => `${repr(key)}: ${repr(one)}`).join(', ')}}`;
+  const fields = fieldsOf(value).map(([name, one]) => `${name}=${repr(one)}`);
+  return `${Model.typeOf(value).title}(${fields.join(', ')})`;
+}
+
+/** `str(value)`, as an f-string shows it. */
+export function str(value: PyValue): string {
+  return typeof value === 'string' ? value : repr(value);
+}
+
+/** Text of JSON with non-ASCII characters and controls escaped, as `json.dumps` writes it. */
+export function quoteAscii(text: string): string {
+  return JSON.stringify(text).replace(/[\u007f-\uffff]/g, (unit) =>
+    unit === '\u007f' ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Compares texts by code points, as Python orders them. */
+export function compareText(a: string, b: string): number {
+  const [left, right] = [[...a], [...b]];
+  for (let i = 0; i < left.length && i < right.length; i++) {
+    const order = left[i]!.codePointAt(0)! - right[i]!.codePointAt(0)!;
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+}
+
+/** `json.dumps(value)`: default separators, ASCII, keys in their order. A model is dumped by its fields. */
+export function dumps(value: PyValue): string {
+  switch (typeof value) {
+    case 'string':
+      return quoteAscii(value);
+    case 'bigint':
+      return String(value);
+    case 'number':
+      return dumpFloat(value);
+    case 'boolean':
+      return String(value);
+  }
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return `[${value.map(dumps).join(', ')}]`;
+  const entries = isDict(value) ? Array.from(value) : fieldsOf(value);
+  return `{${entries.map(([key, one]) => `${quoteAscii(key)}: ${dumps(one)}`).join(', ')}}`;
+}
+
+/** Float as `json.dumps` writes it. */
+export function dumpFloat(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? 'Infinity' : '-Infinity';
+  return formatFloat(value);
+}
+
+/**
+ * `round(value, digits)` of a float: to the nearest decimal of the exact binary value, ties to even (2.675 → 2.67, 0.125 → 0.12).
+ * @param digits 0 to 20
+ */
+export function roundFloat(value: number, digits: number): number {
+  return value !== 0 && Math.abs(value) < 2 ** 53 ? Number(formatFixed(value, digits)) : value; // -0.0 keeps its sign
+}
+
+/** `f'{value:.{digits}f}'` of a float. @param digits 0 to 20 */
+export function formatFixed(value: number, digits: number): string {
+  if (!Number.isFinite(value)) return formatFloat(value);
+  if (Math.abs(value) >= 1e21) return `${BigInt(value)}.${'0'.repeat(digits)}`;
+  // `toFixed` is exact too, but a tie goes away from zero. A tie at d digits is an odd multiple of 2^-(d+1).
+  const multiple = Math.abs(value) * 2 ** (digits + 1);
+  if (!Number.isInteger(multiple) || multiple % 2 === 0 || multiple >= 2 ** 53) return value.toFixed(digits);
+  const below = (BigInt(multiple) * 5n ** BigInt(digits) - 1n) / 2n; // the tie is below + 1/2
+  const even = String(below % 2n === 0n ? below : below + 1n).padStart(digits + 1, '0');
+  const text = digits === 0 ? even : `${even.slice(0, -digits)}.${even.slice(-digits)}`;
+  return value < 0 ? `-${text}` : text;
+}
