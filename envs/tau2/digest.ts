@@ -50,6 +50,18 @@ function write(value: PyValue, style: Style): string {
   return `{${entries.map(([key, one]) => style.quote(key) + style.colon + writeRow(one, style)).join(style.comma)}}`;
 }
 
+/**
+ * Text that is the same for the same state, of the rows that an episode has edited or made: short, where the database is long.
+ * Databases over other shared rows may have the same one.
+ */
+export function fingerprintOf(database: PyValue): string {
+  if (!isObject(database)) return write(database, CANONICAL);
+  const entries = entriesOf(database).map(([name, one]) => {
+    return [name, one instanceof Table ? new Map(one.own()) : one] as const;
+  });
+  return write(new Map(entries), PYTHON);
+}
+
 /** Text of a row, which is kept where the row is shared. */
 function writeShared(row: PyValue, style: Style): string {
   if (typeof row !== 'object' || row === null || !Object.isFrozen(row)) return write(row, style);
@@ -68,6 +80,24 @@ function compareKeys(a: string, b: string): number {
 
 function entriesOf(value: PyDict | Model): [string, PyValue][] {
   return isDict(value) ? Array.from(value as Iterable<[string, PyValue]>) : fieldsOf(value);
+}
+
+/**
+ * True for two states whose hashes are equal: ints differ from floats, the order of keys does not count. Rows that both share are
+ * not looked through.
+ */
+export function isSameState(a: PyValue, b: PyValue): boolean {
+  if (Object.is(a, b)) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((one, i) => isSameState(one, b[i]!));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const [ours, others] = [entriesOf(a), new Map(entriesOf(b))];
+  if (ours.length !== others.size) return false;
+  return ours.every(([key, one]) => {
+    const other = others.get(key);
+    return other !== undefined && isSameState(one, other);
+  });
 }
 
 /** Change of a database: the JSON pointer, and what is there now; `gone` where nothing is. */

@@ -115,3 +115,28 @@ export function sorted(value: PyValue): PyValue[] {
   for (let i = 1; i < items.length; i++) isLess(items[i]!, items[i - 1]!);
   return items.sort((a, b) => (isLess(b, a) ? 1 : isLess(a, b) ? -1 : 0));
 }
+
+/** `a += b` of numbers. @throws {PyError} for other values */
+export function add(a: PyValue, b: PyValue): bigint | number {
+  const [left, right] = numbers('+=', a, b);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left + right : Number(left) + Number(right);
+}
+
+/** `a - b` of numbers. @throws {PyError} for other values */
+export function subtract(a: PyValue, b: PyValue): bigint | number {
+  const [left, right] = numbers('-', a, b);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left - right : Number(left) - Number(right);
+}
+
+/** `a * b` of a whole number and a number, a text or a list. @throws {PyError} for other values */
+export function multiply(a: bigint, b: PyValue): PyValue {
+  if (typeof b === 'string') return b.repeat(Number(a));
+  if (Array.isArray(b)) return Array.from({ length: Number(a) }, () => b).flat();
+  const [left, right] = numbers('*', a, b);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left * right : Number(left) * Number(right);
+}
+
+function numbers(sign: string, a: PyValue, b: PyValue): [bigint | number, bigint | number] {
+  if (isNumber(a) && isNumber(b)) return [numberOf(a), numberOf(b)];
+  throw typeError(`unsupported operand type(s) for ${sign}: '${typeName(a)}' and '${typeName(b)}'`);
+}

@@ -82,6 +82,11 @@ export class Table<T extends PyValue = PyValue> {
     this.#own.set(key, row);
   }
 
+  /** Rows that are this table's own: those that were edited or set. */
+  own(): Iterable<[key: string, row: T]> {
+    return this.#own;
+  }
+
   *keys(): Generator<string> {
     yield* this.#shared.keys();
     for (const key of this.#own.keys()) if (!this.#shared.has(key)) yield key;
