@@ -1,13 +1,19 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openEnvironment } from '../../../envs/tau2/domain.ts';
 import type { Environment, Side } from '../../../envs/tau2/environment.ts';
+import { parity } from '../../../envs/tau2/parity.ts';
 import { parsePython } from '../../../envs/tau2/python/json.ts';
 import type { PyValue } from '../../../envs/tau2/python/values.ts';
 import type { TauTask } from '../../../envs/tau2/tasks.ts';
 import type { Accounts } from '../../../envs/tau2/telecom/account-model.ts';
 import { telecom, telecomWorkflow } from '../../../envs/tau2/telecom/domain.ts';
 import type { ApnSettings, PhoneData } from '../../../envs/tau2/telecom/phone-model.ts';
+import type { Difference } from '../../../src/core/parity.ts';
 
 const taskById = new Map(telecom.tasks().map((task) => [task.id, task]));
 const base = telecom.splits().base!.map((id) => taskById.get(id)!);
@@ -22,7 +28,7 @@ function call(environment: Environment, side: Side, name: string, json = '{}'): 
   return environment.call(side, name, args(json)).text;
 }
 
-function open(actions: readonly (readonly [side: Side, name: string, json?: string])[] = []): Environment {
+function open(actions: readonly (readonly [side: Side, name: string, json?: string | undefined])[] = []): Environment {
   const environment = openEnvironment(telecom, undefined, false);
   environment.run('user', 'set_user_info', args('{"name": "John Smith", "phone_number": "555-123-2002"}'));
   for (const [side, name, json] of actions) environment.run(side, name, args(json ?? '{}'));
@@ -163,6 +169,36 @@ describe('the phone', () => {
     expect(call(environment, 'user', 'run_speed_test')).toContain(expected);
   });
 
+  it.each<[string, string?]>([
+    ['turn_data_off'],
+    ['turn_airplane_mode_on'],
+    ['unseat_sim_card'],
+    ['lock_sim_card', '{"mode": "puk"}'],
+    ['set_network_mode_preference', '{"mode": "2g_only"}'],
+    ['set_wifi_calling', '{"enabled": true, "mms_over_wifi": true}'],
+    ['break_apn_settings'],
+    ['break_apn_mms_setting'],
+    ['set_user_location', '{"abroad": true}'],
+    ['remove_app_permission', '{"app_name": "messaging", "permission": "sms"}'],
+    ['remove_app_permission', '{"app_name": "messaging", "permission": "STORAGE"}'],
+  ])('sends picture messages, but not after %s %s', (name, json) => {
+    expect(call(open(), 'user', 'can_send_mms')).toBe('Your messaging app can send MMS messages.');
+    const environment = open([['user', name, json]]);
+    expect(call(environment, 'user', 'can_send_mms')).toBe('Your messaging app cannot send MMS messages.');
+  });
+
+  it.each<[string, string?]>([
+    ['set_wifi_calling', '{"enabled": true}'],
+    ['set_network_mode_preference', '{"mode": "3g_only"}'],
+    ['turn_roaming_off'],
+    ['remove_app_permission', '{"app_name": "messaging", "permission": "phone"}'],
+    ['remove_app_permission', '{"app_name": "browser", "permission": "storage"}'],
+    ['turn_data_saver_mode_on'],
+  ])('sends picture messages after %s %s too', (name, json) => {
+    const environment = open([['user', name, json]]);
+    expect(call(environment, 'user', 'can_send_mms')).toBe('Your messaging app can send MMS messages.');
+  });
+
   it('keeps a broken VPN in its episode, and only there', () => {
     const environment = open([['user', 'break_vpn']]);
     call(environment, 'user', 'disconnect_vpn');
@@ -252,6 +288,29 @@ describe('the account', () => {
     expect(list(', "limit": -1')).toEqual(['B1003', 'B1002']);
     expect(list(', "limit": 0')).toEqual([]);
     expect(list(', "limit": null')).toEqual(['B1003', 'B1002', 'B1001']);
+  });
+});
+
+const golden = join(process.env.LONGPLAY_GOLDEN ?? join(import.meta.dirname, '../../../../shared/golden'), 'tau2');
+
+describe.skipIf(!existsSync(golden))('recordings of the original (skipped without ../shared/golden)', () => {
+  it('are replayed: every 40th task of the carrier', async () => {
+    const text = gunzipSync(readFileSync(join(golden, 'telecom.jsonl.gz'))).toString('utf8');
+    const lines = text.split('\n').filter((line, i) => i % 40 === 0 && line !== '');
+    const file = join(mkdtempSync(join(tmpdir(), 'tau2-')), 'telecom.jsonl');
+    writeFileSync(file, lines.join('\n'));
+    const differences: Difference[] = [];
+    const counts = await parity(
+      [],
+      (difference) => differences.push(difference),
+      file,
+      () => {
+        throw new Error('no server is needed');
+      },
+    );
+    rmSync(dirname(file), { recursive: true });
+    expect(differences).toEqual([]);
+    expect(counts.episodes).toBeGreaterThan(120);
   });
 });
 
