@@ -5,4 +5,5 @@ export const registry: Readonly<Record<string, URL>> = {
   sciworld: new URL('./sciworld/index.js', import.meta.url),
   searchqa: new URL('./searchqa/index.js', import.meta.url),
   webarena: new URL('./webarena/index.js', import.meta.url),
+  tau2: new URL('./tau2/index.js', import.meta.url),
 };

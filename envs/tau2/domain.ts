@@ -19,6 +19,15 @@ export interface Domain {
   policy(isSolo: boolean): string;
   /** True where the domain can be played without a user. */
   readonly hasSolo: boolean;
+  /**
+   * True where the scripted user can play the user's part. Absent: where the user has no tools, for then a user only gives facts
+   * and agrees.
+   */
+  readonly hasScript?: boolean | undefined;
+  /** Values that a choosing policy may use in arguments besides those that the conversation has shown. */
+  readonly values?: readonly string[] | undefined;
+  /** Labels of tasks, e.g. kinds of problems. Absent: the number of gold actions that change a database. */
+  readonly labels?: { readonly all: readonly string[]; of(task: TauTask): string } | undefined;
   /** Tasks in the order of the file. */
   tasks(): readonly TauTask[];
   /** Named splits: ids of tasks. `base` holds all tasks that are evaluated; `train` and `test` part it, where they exist. */

@@ -49,9 +49,11 @@ export interface Limits {
   readonly maxErrors: number;
   /** True where a message with a text and calls is an error of its author. */
   readonly validates: boolean;
+  /** True where a text of the agent with `###STOP###` ends the episode. Without a user it always does. */
+  readonly agentStops: boolean;
 }
 
-export const DEFAULT_LIMITS: Limits = { maxSteps: 200, maxErrors: 10, validates: false };
+export const DEFAULT_LIMITS: Limits = { maxSteps: 200, maxErrors: 10, validates: false, agentStops: false };
 
 /** Course of one episode. */
 export class Orchestrator {
@@ -110,7 +112,7 @@ export class Orchestrator {
     if (calls.length === 0 && content.trim() === '') throw new RangeError('a message needs a text or a call');
     this.messages.push({ role, content, calls });
     this.#next = calls.length > 0 ? 'tools' : this.#isSolo ? 'assistant' : role === 'user' ? 'assistant' : 'user';
-    if (calls.length === 0 && isStop(role, content)) this.#ending = role === 'user' ? 'user_stop' : 'agent_stop';
+    if (calls.length === 0 && this.#isStop(role, content)) this.#ending = role === 'user' ? 'user_stop' : 'agent_stop';
     else if (this.#isWrong(content, calls)) this.#ending = role === 'user' ? 'user_error' : 'agent_error';
     // The first message of an agent without a user belongs to the opening.
     if (!this.#isFirst) this.#steps++;
@@ -135,6 +137,11 @@ export class Orchestrator {
     return results;
   }
 
+  #isStop(role: Side, content: string): boolean {
+    if (role === 'assistant') return (this.#isSolo || this.#limits.agentStops) && content.includes(STOP);
+    return [STOP, TRANSFER, OUT_OF_SCOPE].some((token) => content.includes(token));
+  }
+
   #isWrong(content: string, calls: readonly MessageCall[]): boolean {
     if (this.#isSolo) return calls.length === 0;
     return this.#limits.validates && calls.length > 0 && content.trim() !== '';
@@ -146,11 +153,6 @@ export class Orchestrator {
     if (this.#steps >= this.#limits.maxSteps) this.#ending = 'max_steps';
     if (this.#errors >= this.#limits.maxErrors) this.#ending = 'too_many_errors';
   }
-}
-
-function isStop(role: Side, content: string): boolean {
-  const tokens = role === 'user' ? [STOP, TRANSFER, OUT_OF_SCOPE] : [STOP];
-  return tokens.some((token) => content.includes(token));
 }
 
 function readHistory({ history }: TauTask): Message[] {

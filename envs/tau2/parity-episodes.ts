@@ -44,6 +44,7 @@ function replay(row: Row) {
     maxSteps: Number(row.get('max_steps')),
     maxErrors: Number(row.get('max_errors')),
     validates: row.get('validate_communication') === true,
+    agentStops: true,
   };
   const course = new Orchestrator(task, environment, limits, isSolo);
   const scripts = { assistant: readScript(row.get('agent')), user: readScript(row.get('user')) };

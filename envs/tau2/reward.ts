@@ -112,7 +112,8 @@ export function isAtTarget(environment: Environment, gold: Environment): boolean
   });
 }
 
-function checkAssertions({ assertions }: Criteria, environment: Environment): boolean[] {
+/** For each assertion: true where it holds. @throws {PyError} where one cannot be run */
+export function checkAssertions({ assertions }: Criteria, environment: Environment): boolean[] {
   return (assertions ?? []).map(({ side, name, args, wanted }) => environment.run(side, name, args) === wanted);
 }
 

@@ -1,0 +1,32 @@
+/** Oracle: makes the gold actions of a task one by one, says what must be said, and ends. */
+import { type AgentReply, printAgentReply } from '../../src/core/agent-call.ts';
+import type { Oracle } from '../../src/core/env.ts';
+import type { Tau2Options } from './options.ts';
+import { dumps } from './python/format.ts';
+import type { PyValue } from './python/values.ts';
+
+const USAGE = { promptTokens: 0, completionTokens: 0 };
+
+/** Makes the oracle. It gives up where the user does not stop. */
+export function oracle({ domain, user, userTurns }: Tau2Options): Oracle {
+  return ({ index }) => {
+    const { actions, communicate } = domain.tasks()[index]!.criteria ?? { actions: null, communicate: [] };
+    const isSolo = user === 'solo';
+    const own = (actions ?? []).filter(({ side }) => isSolo || side === 'assistant');
+    const replies = own.map(({ name, args }) => reply('', [{ name, arguments: dumps(args as Map<string, PyValue>) }]));
+    if (isSolo) replies.push(reply('', [{ name: 'done', arguments: '{}' }]));
+    else replies.push(reply(['All done.', ...communicate].join(' ')));
+    let next = 0;
+    return (step) => {
+      if (step.kind === 'first') next = 0;
+      if (step.kind === 'terminated') return undefined;
+      const planned = replies[next++];
+      if (planned !== undefined || isSolo) return planned;
+      return next <= replies.length + userTurns ? reply('Is there anything else?') : undefined;
+    };
+  };
+}
+
+function reply(content: string, calls: AgentReply['calls'] = []): string {
+  return printAgentReply({ content, calls, finish: calls.length > 0 ? 'calls' : 'stop', usage: USAGE });
+}
