@@ -42,9 +42,22 @@ const phoneToolkit = once(
 /** Details of a connection of the VPN. */
 const VPN = { server_address: '192.168.1.1', protocol: 'OpenVPN', server_performance: 'excellent' };
 
+/** Labels by the kind of problem that a task's id begins with. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  '[service_issue]': 'no service',
+  '[mobile_data_issue]': 'mobile data',
+  '[mms_issue]': 'picture messages',
+};
+
 export const telecom: Domain = {
   id: 'telecom',
   hasSolo: true,
+  // Names on the phone, which its answers do not show before they are needed.
+  values: ['messaging', 'browser', 'sms', 'storage', 'phone', 'network'],
+  labels: {
+    all: Object.values(PROBLEMS),
+    of: ({ id }) => Object.entries(PROBLEMS).find(([start]) => id.startsWith(start))![1],
+  },
   policy: (isSolo) => joinPolicy(`main_policy${isSolo ? '_solo' : ''}`, 'tech_support_manual'),
   // 14 MB of text: read task by task.
   tasks: once(() => Array.from(parseItems(readData('telecom/tasks.json.gz')), (task) => readTasks([task])[0]!)),

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openEnvironment } from '../../../envs/tau2/domain.ts';
 import type { Environment, Side } from '../../../envs/tau2/environment.ts';
+import * as tau2 from '../../../envs/tau2/index.ts';
 import { parity } from '../../../envs/tau2/parity.ts';
 import { parsePython } from '../../../envs/tau2/python/json.ts';
 import type { PyValue } from '../../../envs/tau2/python/values.ts';
@@ -13,6 +14,7 @@ import type { TauTask } from '../../../envs/tau2/tasks.ts';
 import type { Accounts } from '../../../envs/tau2/telecom/account-model.ts';
 import { telecom, telecomWorkflow } from '../../../envs/tau2/telecom/domain.ts';
 import type { ApnSettings, PhoneData } from '../../../envs/tau2/telecom/phone-model.ts';
+import type { Env, EnvStep } from '../../../src/core/env.ts';
 import type { Difference } from '../../../src/core/parity.ts';
 
 const taskById = new Map(telecom.tasks().map((task) => [task.id, task]));
@@ -73,6 +75,55 @@ describe('tasks of the carrier', () => {
       expect(play(actions!.toSpliced(last, 1)), task.id).toBe(false);
     }
     expect(isShorter).toBeGreaterThan(90);
+  });
+});
+
+/** Plays a task by the listed choices alone: the customer is looked up, then the gold actions are made. */
+async function playByChoices(env: Env, index: number): Promise<EnvStep> {
+  const session = await env.open({ env: 'tau2', index, seed: 0 });
+  let step: EnvStep = { kind: 'mid', observation: '', reward: 0 };
+  const choose = async (text: string) => {
+    const listed = await session.actions!();
+    expect(listed.length).toBeLessThanOrEqual(64);
+    expect(listed).toContain(text);
+    step = await session.step(text);
+  };
+  for (const text of ['get_customer_by_phone', '555-123-2002']) await choose(text);
+  for (const { name, args } of telecom.tasks()[index]!.criteria!.actions!) {
+    await choose(name);
+    // The text of a summary is up to the policy.
+    for (const value of args.values()) await choose(name.startsWith('transfer') ? 'phone' : String(value));
+  }
+  await choose('done');
+  await session.close?.();
+  return step;
+}
+
+describe('choices of the carrier without a user', () => {
+  it('put the gold actions of each base task together', async () => {
+    const env = tau2.createEnv({ domain: 'telecom' });
+    for (const { id } of base) {
+      const end = await playByChoices(
+        env,
+        telecom.tasks().findIndex((task) => task.id === id),
+      );
+      expect(end, id).toMatchObject({ kind: 'terminated', reward: 1, success: true });
+    }
+  });
+
+  it('are labelled by the kind of problem', () => {
+    const { tasks } = tau2.createEnv({ domain: 'telecom' });
+    expect(tasks.labels).toEqual(['no service', 'mobile data', 'picture messages']);
+    const counts = new Map<string, number>();
+    for (let i = 0; i < tasks.count; i++) counts.set(tasks.label(i), (counts.get(tasks.label(i)) ?? 0) + 1);
+    expect(counts).toEqual(
+      new Map([
+        ['mobile data', 254],
+        ['no service', 47],
+        ['picture messages', 1984],
+      ]),
+    );
+    expect([tasks.split('train').length, tasks.split('test').length]).toEqual([74, 40]);
   });
 });
 
