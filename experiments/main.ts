@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
 import { collectFlag, MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
+import { agents } from './agents.ts';
 import { type ClusterStudy, cluster } from './cluster.ts';
 import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
@@ -41,6 +42,7 @@ export function experimentProgram(): Command {
       .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
       .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
       .action((flags: StudyOptions) => runCommand(() => run(flags)));
+  inSeeds('agents', 'programs that call a model, as they are: AI SDK and Python', agents);
   inSeeds('searchqa', 'SearchQA from scratch', searchqa);
   inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
   inSeeds('webarena', 'WebArena’s embedded sites from scratch', webarena);

@@ -34,6 +34,8 @@ export interface Trial extends Played {
   readonly minutes: number;
   /** Processor seconds of all threads while training: on a busy machine minutes mean little. */
   readonly cpuSeconds: number;
+  /** Play of the weights that training began with, where the study asks for it. */
+  readonly start?: Played;
 }
 
 /** Figures so far, of one configuration. */
@@ -54,6 +56,8 @@ export interface StudyOptions {
   readonly evaluated?: EnvOptions;
   /** Settings beside the configuration's, as `--set` takes them. */
   readonly settings?: readonly string[];
+  /** True to play the weights that training begins with, too. */
+  readonly playsStart?: boolean;
 }
 
 /**
@@ -64,7 +68,7 @@ export interface StudyOptions {
 export async function runStudy(
   file: string,
   json: URL,
-  { seeds, envSteps, evaluated = {}, settings = [] }: StudyOptions,
+  { seeds, envSteps, evaluated = {}, settings = [], playsStart = false }: StudyOptions,
 ): Promise<Study> {
   const config = configureTrial(file, 0, envSteps, settings);
   const study = readStudy(json, config);
@@ -76,7 +80,9 @@ export async function runStudy(
   keep();
   for (let seed = 1; seed <= seeds; seed++) {
     if (study.trials.some((trial) => trial.seed === seed)) continue;
-    study.trials.push(await train(configureTrial(file, seed, envSteps, settings), evaluated));
+    const drawn = configureTrial(file, seed, envSteps, settings);
+    const start = playsStart ? { start: await playTrial(drawn, evaluated, ['sampled', 'greedy']) } : {};
+    study.trials.push({ ...(await train(drawn, evaluated)), ...start });
     keep();
     process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
   }

@@ -9,7 +9,7 @@ export { registry as environments } from '../envs/registry.ts';
 export type { ChaosReport } from './chaos/chaos-ledger.ts';
 export type { ChaosSpec } from './chaos/spec.ts';
 export { checkRunConfig, loadRunConfig } from './config/load.ts';
-export type { RunConfig, RunConfigInput } from './config/run-config.ts';
+export type { AgentConfigInput, RunConfig, RunConfigInput } from './config/run-config.ts';
 export type * from './core/agentgym.ts';
 export type * from './core/draw.ts';
 export {

@@ -24,7 +24,7 @@ import {
 import type { TauTask } from './tasks.ts';
 import { ScriptedUser, type SimulatedUser, type UserMessage } from './users.ts';
 
-/** Longest result that is shown, in UTF-16 units. The longest of the original's own is some 60,000. */
+/** Longest result that is shown, in UTF-16 units. The longest that the recordings have is 18,260. */
 const MAX_RESULT_CHARS = 131_072;
 /** Calls of one reply that are made. */
 const MAX_CALLS = 32;

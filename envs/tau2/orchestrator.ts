@@ -28,7 +28,7 @@ export interface Message {
   readonly content: string;
   /** Empty in a text. */
   readonly calls: readonly MessageCall[];
-  /** Of a tool's result: the call that it answers, its caller, and whether it failed. */
+  /** Call that a tool's result answers: its id, its caller, and whether it failed. */
   readonly answers?: { readonly id: string; readonly side: Side; readonly error: boolean } | undefined;
 }
 
@@ -83,7 +83,7 @@ export class Orchestrator {
     this.#isFirst = isSolo && !last;
   }
 
-  /** Whose turn it is; `tools`: calls are to be made. */
+  /** Side whose turn it is; `tools` where calls are to be made. */
   get next(): Side | 'tools' {
     return this.#next;
   }

@@ -19,7 +19,7 @@ export function replayEpisodes(rows: readonly Row[], report: (difference: Differ
     const got = replay(row);
     steps += got.steps;
     const raised = row.get('raised');
-    const reward = { reward: row.get('reward'), breakdown: sorted(row.get('breakdown')) };
+    const reward = { reward: toJson(row.get('reward') ?? null), breakdown: sorted(row.get('breakdown')) };
     const expected = {
       messages: toJson(row.get('messages')!),
       steps: Number(row.get('steps')),
@@ -94,7 +94,7 @@ function readScript(script: PyValue | undefined): { readonly text: string; reado
 
 function sorted(breakdown: PyValue | undefined): unknown {
   if (!(breakdown instanceof Map)) return undefined;
-  return Object.fromEntries([...breakdown].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return toJson(breakdown);
 }
 
 /** Message in the form of the recordings. */

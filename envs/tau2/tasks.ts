@@ -56,7 +56,7 @@ export interface TauTask {
   readonly id: string;
   readonly persona: string | null;
   readonly instructions: Instructions;
-  /** What an agent without a user is asked to do. */
+  /** Request for an agent without a user. */
   readonly ticket: string | null;
   readonly initialData: InitialData | undefined;
   readonly initialActions: readonly TaskCall[];

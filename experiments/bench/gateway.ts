@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Figure } from './contract.ts';
+import { rolloutFigures } from './gateway-rollout.ts';
 import { type Client, load } from './http-load.ts';
 
 const TURNS = 10;
@@ -60,6 +61,7 @@ export async function bench({ seconds = 0.5, rounds = 9 } = {}): Promise<readonl
         note: `bar ${BAR}/s; p50 ${of(({ p50 }) => p50).toFixed(2)} ms, p99 ${of(({ p99 }) => p99).toFixed(2)} ms; ${TURNS} turns of a growing conversation`,
       });
     }
+    figures.push(...(await rolloutFigures()));
     return figures;
   } finally {
     empty.process.kill('SIGKILL');

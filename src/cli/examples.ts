@@ -36,6 +36,10 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   'serve-env': ['serve-env ./my/env.mjs', 'serve-env ./my/env.mjs --port 0 --threads 2'],
   'serve-policy': ['serve-policy runs/run', 'serve-policy runs/run --port 8001 --name mine'],
   'serve-retriever': ['serve-retriever corpus.index --topk 5'],
+  gateway: [
+    'gateway --upstream http://127.0.0.1:8000/v1',
+    'gateway --upstream https://api.openai.com/v1 --model gpt-5-mini --record calls.jsonl --json',
+  ],
   worker: [
     'worker nats://127.0.0.1:4222 --run run',
     'worker nats://127.0.0.1:4222 --run mine --slots 4 --env ./my/env.mjs',

@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   'serve-env': async () => (await import('./commands/serve-env.ts')).serveEnv,
   'serve-policy': async () => (await import('./commands/serve-policy.ts')).servePolicy,
   'serve-retriever': async () => (await import('./commands/serve-retriever.ts')).serveRetriever,
+  gateway: async () => (await import('./commands/gateway.ts')).gateway,
   models: async () => (await import('./commands/models.ts')).models,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
 };

@@ -85,7 +85,9 @@ function fillKindDefaults(raw: unknown): unknown {
   if (!isRecord(raw) || !isRecord(raw.policy)) return raw;
   const named = POLICY_KIND_NAMES.find((name) => name === (raw.policy as Record<string, unknown>).kind);
   if (named === undefined || !POLICY_KINDS[named].isLanguageModel) return raw;
-  const { learner } = raw;
+  const { learner, env } = raw;
+  // An agent may force a tool, or ask for JSON.
+  const masked = isRecord(env) && env.id === 'agent';
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
   const { isServed } = POLICY_KINDS[named];
   const fillOffPolicy = (given: unknown) =>
@@ -94,7 +96,7 @@ function fillKindDefaults(raw: unknown): unknown {
       : {};
   return {
     ...raw,
-    policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
+    policy: { decoder: 'tokens', masked, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
       ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...fillOffPolicy(learner?.offPolicy) } }
       : {}),

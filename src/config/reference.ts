@@ -43,7 +43,9 @@ export function makeConfigReference(source: string): { keys: readonly ConfigKey[
   const root = z.toJSONSchema(runConfigSchema, { io: 'input', target: 'draft-7', unrepresentable: 'any' }) as Node;
   const keys: ConfigKey[] = [];
   walk(root, [], docs, keys);
-  const schema = { ...root, title: 'longplay run configuration' };
+  // An agent stands in the place of a world.
+  const required = root.required?.filter((key) => key !== 'env');
+  const schema = { ...root, ...(required ? { required } : {}), title: 'longplay run configuration' };
   return { keys, page: renderPage(keys), schema };
 }
 

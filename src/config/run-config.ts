@@ -132,6 +132,10 @@ const agent = z.union([
     module: z.string().min(1).exactOptional(),
     /** Command line in place of a module, one word an entry; it gets its task as JSON on its input. */
     command: z.array(z.string().min(1)).min(1).exactOptional(),
+    /** URL of a service in place of a module: Eval Protocol's `POST /init` starts an episode there. */
+    url: z.string().min(1).exactOptional(),
+    /** Address of this machine that the program calls, where it runs on another one. Default 127.0.0.1. */
+    host: z.string().min(1).exactOptional(),
     /** Let a process of the command play many episodes: a line of JSON in and one out for each. Default false: a process an episode. */
     reuse: z.boolean().exactOptional(),
     /** Number of tasks, the path of a JSONL file with one a line, or the list; by default the module's export `tasks`. */
@@ -448,3 +452,6 @@ export type RunConfig = z.infer<typeof runConfigSchema>;
 export type OpenAIConfig = RunConfig['policy']['openai'];
 /** Configuration as it is written: keys left out get their defaults. */
 export type RunConfigInput = z.input<typeof runConfigSchema>;
+/** Configuration as it is written for an agent, in place of a world. */
+export type AgentConfigInput = Omit<RunConfigInput, 'env' | 'agent'> &
+  Required<Pick<RunConfigInput, 'agent'>> & { readonly env?: undefined };

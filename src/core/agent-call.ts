@@ -7,6 +7,7 @@ import { describeValue } from './describe-value.ts';
 import { parseJson } from './json-text.ts';
 import type {
   AnswerFormat,
+  AskedSampling,
   AssistantMessage,
   ConversationMessage,
   JsonSchema,
@@ -36,6 +37,8 @@ export interface AgentCall {
   readonly maxTokens?: number | undefined;
   /** Texts that end the reply; none where absent. */
   readonly stop?: readonly string[] | undefined;
+  /** Sampling settings that the program asked for. A policy in training has its own; a hosted model obeys these. */
+  readonly sampling?: AskedSampling | undefined;
 }
 
 /** Reply to an agent's call, as an action. Its calls have no ids: the world mints them. */
@@ -47,7 +50,7 @@ export interface AgentReply extends Omit<ModelReply, 'calls'> {
 
 /** Prints a call as the text of an observation. */
 export function printAgentCall(call: AgentCall): string {
-  const { parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop } = call;
+  const { parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling } = call;
   return JSON.stringify({
     call: call.call,
     parent,
@@ -58,6 +61,7 @@ export function printAgentCall(call: AgentCall): string {
     ...(format ? { format } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(stop?.length ? { stop } : {}),
+    ...(sampling && Object.keys(sampling).length > 0 ? { sampling } : {}),
   });
 }
 
@@ -73,7 +77,7 @@ export function readAgentCall(text: string): AgentCall {
     return refuse('an observation', 'JSON of a call', text);
   }
   if (!isRecord(json)) return refuse('an observation', 'a JSON object of a call', json);
-  const { call, parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop } = json;
+  const { call, parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling } = json;
   if (!isCount(call)) return refuse('call', 'a number of a call, 0 or more', call);
   if (parent !== null && !(isCount(parent) && parent < call)) {
     return refuse('parent', `the number of a call before ${call}, or null`, parent);
@@ -97,6 +101,7 @@ export function readAgentCall(text: string): AgentCall {
     ...(format === undefined ? {} : { format: readFormat(format) }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(stop === undefined ? {} : { stop: listOf(stop, 'stop').map((one, i) => textOf(one, `stop[${i}]`)) }),
+    ...(sampling === undefined ? {} : { sampling: readSampling(sampling) }),
   };
 }
 
@@ -248,6 +253,20 @@ function readFormat(value: unknown): AnswerFormat {
     }
   }
   return refuse('format', '{ type: json } or { type: json-schema, name, schema }', value);
+}
+
+const SAMPLING = ['temperature', 'topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'seed'] as const;
+
+function readSampling(value: unknown): AskedSampling {
+  if (!isRecord(value)) return refuse('sampling', 'an object of settings', value);
+  const read: { -readonly [K in keyof AskedSampling]: AskedSampling[K] } = {};
+  for (const name of SAMPLING) {
+    const setting = value[name];
+    if (setting === undefined) continue;
+    if (!Number.isFinite(setting)) return refuse(`sampling.${name}`, 'a number', setting);
+    read[name] = setting as number;
+  }
+  return read;
 }
 
 function schemaOf(value: unknown, at: string): JsonSchema {

@@ -2,7 +2,7 @@
  * Replies as lists: what a policy that chooses among listed actions can reply to a call. A tool is chosen first, then each
  * of its required arguments, from the schema's values or from what the conversation has shown.
  */
-import type { AgentReply } from './agent-call.ts';
+import { type AgentReply, readAgentReply } from './agent-call.ts';
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from './env.ts';
 import { parseJson } from './json-text.ts';
 import type { ConversationMessage, JsonSchema, ModelCall, Tool } from './model-call.ts';
@@ -204,4 +204,64 @@ function valuesFor({ parameters }: Tool, name: string, seen: SeenValues): readon
     return types.includes('string') || type === undefined ? seen.newest(ACTIONS_PER_STAGE) : [];
   };
   return isRecord(property) ? valuesOf(property) : valuesOf({});
+}
+
+/** Call as far as it says what a reply may be. */
+type Choosable = Pick<ModelCall, 'tools' | 'toolChoice'>;
+
+/** Chooser of replies to the calls of an episode, one stage after another. */
+export class ReplyChooser {
+  readonly #seen: SeenValues;
+  #call: Choosable = { tools: [], toolChoice: 'auto' };
+  #stage: ReplyStage | undefined;
+  #choices: StageChoices | undefined;
+
+  /** @param kept values that are always offered, before those that the conversation has shown */
+  constructor(kept?: readonly string[]) {
+    this.#seen = new SeenValues(kept);
+  }
+
+  /** Begins with a call. @param messages those that came with it */
+  begin(call: Choosable, messages: readonly ConversationMessage[]): void {
+    this.#call = call;
+    this.#stage = undefined;
+    this.#choices = undefined;
+    this.#seen.add(messages);
+  }
+
+  /** Choices of the present stage. A stage with one choice, which leads to another stage, is passed over. */
+  list(): readonly string[] {
+    return this.#list().texts;
+  }
+
+  /**
+   * Takes an action: a choice of the present stage, a reply as JSON, or any other text, which is a reply in words.
+   * @returns undefined where the choice leads to another stage
+   */
+  take(action: string): AgentReply | undefined {
+    // A reply is JSON; it is nothing to choose from, unless it was listed.
+    const taken = this.#choices || !action.startsWith('{') ? this.#takeChoice(action) : undefined;
+    if (!taken || isReply(taken)) return taken ?? readAgentReply(action);
+    this.#stage = taken;
+    this.#choices = undefined;
+    return undefined;
+  }
+
+  /** Takes a choice of the present stage. A whole action is taken in any stage, as if nothing had been chosen. */
+  #takeChoice(action: string): ReplyStage | AgentReply | undefined {
+    const taken = this.#list().take(action);
+    if (taken || !this.#stage) return taken;
+    const whole = listChoices(this.#call, undefined, this.#seen).take(action);
+    return whole && isReply(whole) ? whole : undefined;
+  }
+
+  #list(): StageChoices {
+    while (!this.#choices) {
+      const choices = listChoices(this.#call, this.#stage, this.#seen);
+      const only = choices.texts.length === 1 ? choices.take(choices.texts[0]!) : undefined;
+      if (only && !isReply(only)) this.#stage = only;
+      else this.#choices = choices;
+    }
+    return this.#choices;
+  }
 }

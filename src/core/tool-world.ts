@@ -5,8 +5,8 @@
  *
  * A world writes a `ToolEpisode`; `openToolSession` makes a session of it.
  */
-import { type AgentReply, printAgentCall, readAgentReply } from './agent-call.ts';
-import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from './call-stages.ts';
+import { type AgentReply, printAgentCall } from './agent-call.ts';
+import { ReplyChooser } from './call-stages.ts';
 import type { EnvStep, MaybePromise, Session } from './env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
 
@@ -60,39 +60,29 @@ export function openToolSession(episode: ToolEpisode): Session {
 class ToolSession implements Session {
   readonly first;
   readonly #episode: ToolEpisode;
-  readonly #seen: SeenValues;
+  readonly #chooser: ReplyChooser;
   #replies = 0;
-  #stage: ReplyStage | undefined;
-  #choices: StageChoices | undefined;
   #isOver = false;
 
   constructor(episode: ToolEpisode) {
-    const { opening, tools, toolChoice, values } = episode;
+    const { opening, tools, toolChoice = 'auto', values } = episode;
     this.#episode = episode;
-    this.#seen = new SeenValues(values);
-    this.#seen.add(opening);
+    this.#chooser = new ReplyChooser(values);
+    this.#chooser.begin({ tools, toolChoice }, opening);
     const observation = printAgentCall({ call: 0, parent: null, messages: opening, tools, toolChoice });
     this.first = { kind: 'first', observation } as const;
   }
 
   step(action: string): MaybePromise<EnvStep> {
     if (this.#isOver) return { kind: 'terminated', observation: '', reward: 0, success: false };
-    // A reply is JSON; it is nothing to choose from, unless it was listed.
-    const taken = this.#choices || !action.startsWith('{') ? this.#list().take(action) : undefined;
-    if (taken && !isReply(taken)) {
-      this.#stage = taken;
-      this.#choices = undefined;
-      return { kind: 'mid', observation: '', reward: 0, partial: true };
-    }
-    this.#stage = undefined;
-    this.#choices = undefined;
-    const reply = taken ?? readAgentReply(action);
+    const reply = this.#chooser.take(action);
+    if (!reply) return { kind: 'mid', observation: '', reward: 0, partial: true };
     const answer = this.#episode.take(reply);
     return 'then' in answer ? answer.then((one) => this.#answer(reply, one)) : this.#answer(reply, answer);
   }
 
   actions(): readonly string[] {
-    return this.#isOver ? [] : this.#list().texts;
+    return this.#isOver ? [] : this.#chooser.list();
   }
 
   close(): MaybePromise<void> {
@@ -104,35 +94,20 @@ class ToolSession implements Session {
     if (results.length !== reply.calls.length) {
       throw new RangeError(`a reply of ${reply.calls.length} calls got ${results.length} results: one for each is due`);
     }
+    const { tools, toolChoice = 'auto' } = this.#episode;
+    const parent = this.#replies++;
     const messages: ConversationMessage[] = results.map(({ text, isError }, i) => ({
       role: 'tool',
-      callId: callId(this.#replies, i),
+      callId: callId(parent, i),
       content: text,
       ...(isError ? { isError } : {}),
     }));
     if (user !== undefined) messages.push({ role: 'user', content: user });
-    this.#seen.add(messages);
-    const parent = this.#replies++;
-    const observation = printAgentCall({
-      call: parent + 1,
-      parent,
-      messages: messages.length > 0 ? messages : [{ role: 'user', content: '' }],
-      toolChoice: this.#episode.toolChoice,
-    });
+    if (messages.length === 0) messages.push({ role: 'user', content: '' });
+    this.#chooser.begin({ tools, toolChoice }, messages);
+    const observation = printAgentCall({ call: parent + 1, parent, messages, toolChoice });
     if (!end) return { kind: 'mid', observation, reward };
     this.#isOver = true;
     return { kind: 'terminated', observation, reward, success: end.success };
-  }
-
-  /** Choices of the present stage. A stage with one choice, which leads to another stage, is passed over. */
-  #list(): StageChoices {
-    const { tools, toolChoice = 'auto' } = this.#episode;
-    while (!this.#choices) {
-      const choices = listChoices({ tools, toolChoice }, this.#stage, this.#seen);
-      const only = choices.texts.length === 1 ? choices.take(choices.texts[0]!) : undefined;
-      if (only && !isReply(only)) this.#stage = only;
-      else this.#choices = choices;
-    }
-    return this.#choices;
   }
 }

@@ -15,6 +15,10 @@ export interface AgentOptions {
   readonly module?: string | undefined;
   /** Command line of a program in any language: one word an entry. */
   readonly command?: readonly string[] | undefined;
+  /** URL of a service that plays episodes (remote-program.ts). */
+  readonly url?: string | undefined;
+  /** Address that the gateway listens on, and that programs call. Default `127.0.0.1`. */
+  readonly host?: string | undefined;
   /** True where a process of the command plays many episodes, one after another. */
   readonly reuse: boolean;
   /** Tasks: their number, a JSONL file with one task a line, or the list itself. Of a module: its export `tasks` by default. */
@@ -41,6 +45,8 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
   const {
     module,
     command,
+    url,
+    host,
     reuse = false,
     tasks,
     rewardRange,
@@ -48,14 +54,20 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
     rewardAtHorizon = 'keep',
     ...rest
   } = options;
-  const known = ['module', 'command', 'reuse', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
+  const known = ['module', 'command', 'url', 'host', 'reuse', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw badOption(unknown, `one of ${known.join(', ')}`, rest[unknown]);
-  if ((module === undefined) === (command === undefined)) {
+  if ([module, command, url].filter((one) => one !== undefined).length !== 1) {
     throw new UserError(
       'BAD_CONFIG',
-      "agent: give either 'module' (the path of a module) or 'command' (a list of words)",
+      "agent: give one of 'module' (the path of a module), 'command' (a list of words) and 'url' (of a service)",
     );
+  }
+  if (url !== undefined && !(typeof url === 'string' && /^https?:/.test(url) && URL.canParse(url))) {
+    throw badOption('url', 'a URL, e.g. http://127.0.0.1:3000/init', url);
+  }
+  if (host !== undefined && !(typeof host === 'string' && host !== '' && host !== '0.0.0.0' && host !== '::')) {
+    throw badOption('host', 'an address of this machine that programs can call', host);
   }
   if (module !== undefined && (typeof module !== 'string' || module === ''))
     throw badOption('module', 'a path', module);
@@ -79,6 +91,8 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
   return {
     module: module as string | undefined,
     command: command as readonly string[] | undefined,
+    url: url as string | undefined,
+    host: host as string | undefined,
     reuse,
     tasks: tasks as AgentOptions['tasks'],
     rewardRange: (rewardRange as AgentOptions['rewardRange'] | undefined) ?? [-1e6, 1e6],

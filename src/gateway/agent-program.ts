@@ -34,8 +34,11 @@ export interface AgentRun {
   readonly signal: AbortSignal;
 }
 
-/** Program: plays one episode. Rejects where it failed; that is never a reward. */
-export type AgentProgram = (run: AgentRun) => Promise<AgentOutcome | undefined>;
+/**
+ * Program: plays one episode. Rejects where it failed; that is never a reward.
+ * @param posted resolves once a reward was posted, for programs whose end shows by that alone
+ */
+export type AgentProgram = (run: AgentRun, posted?: Promise<void>) => Promise<AgentOutcome | undefined>;
 
 /** Name of the model in requests. */
 export const MODEL_NAME = 'policy';

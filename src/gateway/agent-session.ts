@@ -6,8 +6,8 @@
  * closing text from the gateway, the program ends, and the reward it gives then is the episode's.
  */
 import { setMaxListeners } from 'node:events';
-import { type AgentOutcome, printAgentCall, printAgentOutcome, readAgentReply } from '../core/agent-call.ts';
-import { isReply, listChoices, type ReplyStage, SeenValues, type StageChoices } from '../core/call-stages.ts';
+import { type AgentOutcome, printAgentCall, printAgentOutcome } from '../core/agent-call.ts';
+import { ReplyChooser } from '../core/call-stages.ts';
 import { type EnvStep, type First, type Session, terminated } from '../core/env.ts';
 import type { GatewayEpisode, WaitingCall } from './gateway.ts';
 
@@ -36,9 +36,7 @@ export class AgentSession implements Session {
   /** Outcome of a program that ended before its first call. */
   #early: AgentOutcome | undefined;
   #answered = 0;
-  #stage: ReplyStage | undefined;
-  #choices: StageChoices | undefined;
-  readonly #seen = new SeenValues();
+  readonly #chooser = new ReplyChooser();
 
   private constructor(episode: AgentEpisode) {
     this.#episode = episode;
@@ -69,14 +67,8 @@ export class AgentSession implements Session {
     }
     const call = this.#call;
     if (!call) return terminated('', 0, false); // over
-    // A reply is JSON; it is nothing to choose from, unless it was listed.
-    const taken = this.#choices || !action.startsWith('{') ? this.#list(call).take(action) : undefined;
-    if (taken && !isReply(taken)) {
-      this.#stage = taken;
-      this.#choices = undefined;
-      return { kind: 'mid', observation: '', reward: 0, partial: true };
-    }
-    const reply = taken ?? readAgentReply(action);
+    const reply = this.#chooser.take(action);
+    if (!reply) return { kind: 'mid', observation: '', reward: 0, partial: true };
     this.#call = undefined;
     await call.answer({ ...reply, calls: reply.calls.map((one) => ({ id: '', ...one })) });
     this.#answered++;
@@ -99,18 +91,7 @@ export class AgentSession implements Session {
   /** Choices of the present stage. */
   actions(): readonly string[] {
     if (this.#early) return [EARLY];
-    return this.#call ? this.#list(this.#call).texts : [];
-  }
-
-  /** Choices of the present stage. A stage with one choice, which leads to another stage, is passed over. */
-  #list({ call }: WaitingCall): StageChoices {
-    while (!this.#choices) {
-      const choices = listChoices(call, this.#stage, this.#seen);
-      const only = choices.texts.length === 1 ? choices.take(choices.texts[0]!) : undefined;
-      if (only && !isReply(only)) this.#stage = only;
-      else this.#choices = choices;
-    }
-    return this.#choices;
+    return this.#call ? this.#chooser.list() : [];
   }
 
   /** Ends the program and its calls; twice does no harm. */
@@ -141,15 +122,13 @@ export class AgentSession implements Session {
 
   /** Observation of what came, which is in hand from now on. */
   #observe(next: Next): string {
-    this.#stage = undefined;
-    this.#choices = undefined;
     if ('outcome' in next) {
       if (this.#answered === 0) this.#early = next.outcome;
       return printAgentOutcome(next.outcome);
     }
     const { call: waiting } = next;
     this.#call = waiting;
-    this.#seen.add(waiting.fresh);
+    this.#chooser.begin(waiting.call, waiting.fresh);
     return printCall(waiting);
   }
 }
@@ -158,7 +137,7 @@ export class AgentSession implements Session {
 const EARLY = 'end';
 
 function printCall({ number, parent, call, fresh }: WaitingCall): string {
-  const { tools, toolChoice, parallelCalls, format, maxTokens, stop } = call;
+  const { tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling } = call;
   return printAgentCall({
     call: number,
     parent,
@@ -169,5 +148,6 @@ function printCall({ number, parent, call, fresh }: WaitingCall): string {
     format,
     maxTokens,
     stop,
+    sampling,
   });
 }

@@ -12,12 +12,11 @@ import { pathToFileURL } from 'node:url';
 import type { AgentOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
-import { messageOf, UserError } from '../core/errors.ts';
+import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import { taskName } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
-import { agentView } from '../text/reading/agent-view.ts';
-import { draw } from './agent-draw.ts';
+import { explainLoadError } from '../runtime/module-url.ts';
 import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
 import {
   type AgentProgram,
@@ -30,6 +29,7 @@ import {
 } from './agent-program.ts';
 import { AgentSession } from './agent-session.ts';
 import type { Gateway, GatewayEpisode } from './gateway.ts';
+import { openRemoteProgram } from './remote-program.ts';
 import { openGateway } from './server.ts';
 
 /** Resources of a host: the gateway that its agents call. */
@@ -47,7 +47,7 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
   return {
     createEnv: (_options, resources) => createEnv(options, program, tasks, resources),
     async start() {
-      const gateway = await openGateway();
+      const gateway = await openGateway({ host: options.host });
       return {
         gateway,
         async dispose() {
@@ -57,8 +57,6 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
       };
     },
     tools: true,
-    view: agentView,
-    draw,
   };
 }
 
@@ -97,7 +95,7 @@ async function finish(
   episode: GatewayEpisode,
   name: string,
 ): Promise<AgentOutcome> {
-  const outcome = (await program(run)) ?? readOutcome(episode.postedReward());
+  const outcome = (await program(run, episode.posted)) ?? readOutcome(episode.postedReward());
   if (outcome) return outcome;
   throw new Error(
     `task ${name}: the agent ended without a reward: return { reward: number }, print it as the last line of JSON, or post it to ${'<root>'}/reward`,
@@ -111,13 +109,15 @@ async function loadProgram(options: AgentOptions): Promise<{
   /** Ends what the program keeps between episodes. */
   readonly end: () => void;
 }> {
-  const { module: path, command, tasks: given } = options;
+  const { module: path, command, url: service, tasks: given } = options;
+  const here = pathToFileURL(`${process.cwd()}/config.yaml`);
+  if (service !== undefined) {
+    const tasks = readTasks(requireTasks(given, 'a service'), here);
+    const { play, close } = openRemoteProgram(service);
+    return { program: play, tasks, end: close };
+  }
   if (command) {
-    const here = pathToFileURL(`${process.cwd()}/`);
-    if (given === undefined) {
-      throw new UserError('BAD_CONFIG', 'agent: a command needs tasks: their number, or the path of a JSONL file');
-    }
-    const tasks = readTasks(given, new URL('config.yaml', here));
+    const tasks = readTasks(requireTasks(given, 'a command'), here);
     if (!options.reuse) return { program: commandProgram(command, process.cwd()), tasks, end: () => {} };
     const pool = new CommandPool(command, process.cwd());
     return { program: pool.play, tasks, end: () => pool.dispose() };
@@ -127,7 +127,9 @@ async function loadProgram(options: AgentOptions): Promise<{
   try {
     exported = (await import(url.href)) as Readonly<Record<string, unknown>>;
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `agent: ${path} cannot be loaded: ${messageOf(thrown)}`, { cause: thrown });
+    throw new UserError('BAD_CONFIG', `agent: ${path} cannot be loaded: ${explainLoadError(thrown)}`, {
+      cause: thrown,
+    });
   }
   const { default: agent } = exported;
   if (typeof agent !== 'function') {
@@ -141,4 +143,10 @@ async function loadProgram(options: AgentOptions): Promise<{
     tasks: readTasks(given ?? exported.tasks, url),
     end: () => {},
   };
+}
+
+/** Tasks of a program that exports none. @throws {UserError} BAD_CONFIG where none are given */
+function requireTasks(given: AgentOptions['tasks'], what: string): NonNullable<AgentOptions['tasks']> {
+  if (given !== undefined) return given;
+  throw new UserError('BAD_CONFIG', `agent: ${what} needs tasks: their number, or the path of a JSONL file`);
 }

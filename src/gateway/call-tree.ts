@@ -64,12 +64,21 @@ export class TreeCall {
   }
 }
 
+/** Contexts that a call may continue; of older ones nothing is known, and what continues them begins a chain. */
+const MAX_CONTEXTS = 100_000;
+
 /** Tree of the calls of one episode. */
 export class CallTree {
+  readonly #max: number;
   /** Answered calls by the hash of context and answer. */
   readonly #answered = new Map<string, TreeCall[]>();
   #order = 0;
   #tools = { text: '', hash: '' };
+
+  /** @param max contexts that are remembered */
+  constructor(max = MAX_CONTEXTS) {
+    this.#max = max;
+  }
 
   /** Adds a call: finds what it continues. */
   add({ messages, tools }: Pick<ModelCall, 'messages' | 'tools'>): TreeCall {
@@ -100,6 +109,7 @@ export class CallTree {
     const equals = this.#answered.get(key);
     if (equals) equals.push(call);
     else this.#answered.set(key, [call]);
+    if (this.#answered.size > this.#max) this.#answered.delete(this.#answered.keys().next().value!);
   }
 
   /** Takes a call out of the tree, e.g. one that was refused: it is nobody's parent, and continues nothing. */
@@ -108,9 +118,11 @@ export class CallTree {
     call.isWithdrawn = true;
     if (call.parent) call.parent.continued--;
     if (call.answered === undefined) return;
-    const equals = this.#answered.get(call.answered)!;
-    if (equals.length === 1) this.#answered.delete(call.answered);
-    else equals.splice(equals.indexOf(call), 1);
+    const equals = this.#answered.get(call.answered);
+    const at = equals?.indexOf(call) ?? -1;
+    if (at < 0) return; // forgotten
+    if (equals!.length === 1) this.#answered.delete(call.answered);
+    else equals!.splice(at, 1);
   }
 
   #hashTools(tools: readonly Tool[]): string {

@@ -13,7 +13,7 @@ import type { Clock } from '../core/clock.ts';
 import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
-import type { AssistantMessage, ModelCall, ModelReply } from '../core/model-call.ts';
+import type { AssistantMessage, ModelReply, ToolCall } from '../core/model-call.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
@@ -101,11 +101,16 @@ export class Episode implements GatewayEpisode {
   #keptBytes = 0;
   readonly #undelivered = new Map<TreeCall, PendingCall>();
   #reward: unknown;
+  readonly posted: Promise<void>;
+  #onPosted!: () => void;
   #isFinished = false;
   #isClosed = false;
 
   constructor(settings: EpisodeSettings) {
     this.#settings = settings;
+    this.posted = new Promise((resolve) => {
+      this.#onPosted = resolve;
+    });
     this.baseURL = settings.baseURL;
     this.root = settings.root;
     this.key = settings.key;
@@ -134,7 +139,7 @@ export class Episode implements GatewayEpisode {
     if (this.#isClosed) return Promise.reject(new Error('the episode is closed: no call can come'));
     if (signal?.aborted) return Promise.reject(signal.reason);
     const call = this.#queue.shift();
-    if (call) return Promise.resolve(this.#give(call, call.request!.call));
+    if (call) return Promise.resolve(this.#give(call, call.request!));
     return new Promise((resolve, reject) => {
       const stop = () => {
         this.#waiters = this.#waiters.filter((other) => other !== waiter);
@@ -233,7 +238,7 @@ export class Episode implements GatewayEpisode {
       return;
     }
     const waiter = this.#waiters.shift();
-    if (waiter) waiter.resolve(this.#give(call, request.call));
+    if (waiter) waiter.resolve(this.#give(call, request));
     else this.#queue.push(call);
   }
 
@@ -247,6 +252,7 @@ export class Episode implements GatewayEpisode {
    */
   post(reward: unknown): boolean {
     this.#reward ??= reward;
+    this.#onPosted();
     return isDeepStrictEqual(this.#reward, reward);
   }
 
@@ -297,34 +303,30 @@ export class Episode implements GatewayEpisode {
     call.gone.abort();
   }
 
-  #give(call: PendingCall, asked: ModelCall): WaitingCall {
+  #give(call: PendingCall, { model, call: asked }: ParsedRequest): WaitingCall {
     const { node, gone } = call;
     node.number = this.#given++;
     return {
       number: node.number,
       parent: node.parent?.number ?? null,
+      model,
       call: asked,
       fresh: asked.messages.slice(node.shared),
       gone: gone.signal,
+      callId: (i) => callId(call, i),
       answer: (reply) => this.#answer(call, reply),
-      refuse: (status, message) => this.#refuse(call, status, message),
+      refuse: (status, message, code) => this.#refuse(call, status, message, code),
     };
   }
 
   #answer(call: PendingCall, reply: ModelReply): Promise<void> {
-    const { dialect, request, node, n } = call;
+    const { dialect, request, node } = call;
     if (!request) return Promise.resolve(); // decided
-    const prefix = dialect.id === 'messages' ? 'toolu' : 'call';
-    const calls = reply.calls.map((made, i) => ({
-      ...made,
-      id: `${prefix}_${n}_${i}`,
-      arguments: made.arguments.trim() === '' ? '{}' : made.arguments, // clients throw on none at all
-    }));
-    const minted = { ...reply, calls };
+    const minted = mintCalls(reply, call);
     const ids = this.#mint(call);
     let body: string;
     try {
-      body = print(dialect, minted, request, ids);
+      body = printReply(dialect, minted, request, ids);
     } catch (thrown) {
       this.#refuse(call, 500, messageOf(thrown));
       return Promise.resolve();
@@ -333,7 +335,7 @@ export class Episode implements GatewayEpisode {
       role: 'assistant',
       content: reply.content,
       reasoning: reply.reasoning,
-      calls: calls.length > 0 ? calls : undefined,
+      calls: minted.calls.length > 0 ? minted.calls : undefined,
     };
     call.isSampled = true;
     this.#tree.answer(node, answer);
@@ -365,7 +367,7 @@ export class Episode implements GatewayEpisode {
     } else this.#tree.withdraw(node);
     const usage = { promptTokens: 0, completionTokens: 0 };
     const reply: ModelReply = { content: CLOSING_TEXT, calls: [], finish: 'stop', usage };
-    return { status: 200, body: print(dialect, reply, request, ids) };
+    return { status: 200, body: printReply(dialect, reply, request, ids) };
   }
 
   /** Keeps what later requests may name, behind the reply that the call continues. */
@@ -375,10 +377,10 @@ export class Episode implements GatewayEpisode {
     node.replyId = ids.reply;
   }
 
-  #refuse(call: PendingCall, status: number, message: string): void {
+  #refuse(call: PendingCall, status: number, message: string, code?: string): void {
     if (call.decided) return;
     this.#drop(call);
-    this.#decide(call, errorOf(call.dialect, new RefusedCall(status, message)));
+    this.#decide(call, errorOf(call.dialect, new RefusedCall(status, message, undefined, code)));
   }
 
   /** Takes a call out that gets no reply of the model. */
@@ -424,8 +426,25 @@ export class Episode implements GatewayEpisode {
   }
 }
 
-/** Mints the ids of a reply. @param n number of its call among the arrivals */
-export function mintIds({ id }: Dialect, n: number, created: number): ReplyIds {
+/** Id of the i-th call of a reply. */
+function callId({ dialect, n }: { readonly dialect: Dialect; readonly n: number | string }, i: number): string {
+  return `${dialect.id === 'messages' ? 'toolu' : 'call'}_${n}_${i}`;
+}
+
+/** Reply whose calls have ids. Clients throw on arguments that are no text at all. */
+export function mintCalls(
+  reply: Omit<ModelReply, 'calls'> & { readonly calls: readonly Omit<ToolCall, 'id'>[] },
+  of: Parameters<typeof callId>[0],
+): ModelReply {
+  const calls = reply.calls.map((made, i) => {
+    const { name, arguments: given } = made;
+    return { id: callId(of, i), name, arguments: given.trim() === '' ? '{}' : given };
+  });
+  return { ...reply, calls };
+}
+
+/** Mints the ids of a reply. @param n number of its call among the arrivals, or another text that no other reply has */
+export function mintIds({ id }: Dialect, n: number | string, created: number): ReplyIds {
   const prefix = id === 'chat' ? 'chatcmpl-' : id === 'responses' ? 'resp_' : 'msg_';
   return {
     reply: `${prefix}${n}`,
@@ -436,7 +455,8 @@ export function mintIds({ id }: Dialect, n: number, created: number): ReplyIds {
   };
 }
 
-function print(dialect: Dialect, reply: ModelReply, request: ParsedRequest, ids: ReplyIds): string {
+/** Prints a reply: a whole body, or all events of a stream. */
+export function printReply(dialect: Dialect, reply: ModelReply, request: ParsedRequest, ids: ReplyIds): string {
   if (request.stream) return dialect.events(reply, request, ids).join('');
   return JSON.stringify(dialect.print(reply, request, ids));
 }

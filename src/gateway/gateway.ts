@@ -21,6 +21,8 @@ export interface GatewayEpisode {
   takeUndelivered(): readonly number[];
   /** Reward that the program posted to `<root>/reward`, as it was sent; undefined where it posted none. */
   postedReward(): unknown;
+  /** Resolves once a reward was posted. */
+  readonly posted: Promise<void>;
   /** Answers waiting calls and every later one with a short closing text, which is neither sampled nor counted. */
   finish(): void;
   /** Ends the episode: waiting calls are refused, its key is worth nothing from now on. */
@@ -33,6 +35,8 @@ export interface WaitingCall {
   readonly number: number;
   /** Number of the call that it continues; `null` where it begins a chain. */
   readonly parent: number | null;
+  /** Name of the model that the program asked for. */
+  readonly model: string;
   readonly call: ModelCall;
   /** Messages behind the parent's reply; all of them where there is no parent. */
   readonly fresh: readonly ConversationMessage[];
@@ -41,13 +45,15 @@ export interface WaitingCall {
    * joins until then; `refuse` drops the call, and a retry is a new one.
    */
   readonly gone: AbortSignal;
+  /** Id that the i-th call of its reply gets. */
+  callId(i: number): string;
   /**
    * Sends the reply; the ids of its calls are minted here. Resolves when it has reached its client, or when that has gone:
    * `takeUndelivered` knows which.
    */
   answer(reply: ModelReply): Promise<void>;
-  /** Refuses the call: nothing has been sampled. */
-  refuse(status: number, message: string): void;
+  /** Refuses the call: nothing has been sampled. @param code that clients compare, e.g. `context_length_exceeded` */
+  refuse(status: number, message: string, code?: string): void;
 }
 
 /** Gateway of a host. */

@@ -6,8 +6,9 @@
 import type { AssistantMessage, ConversationMessage } from '../core/model-call.ts';
 import type { ParsedRequest, ReplyIds, StoredItem, StoredItems } from './dialects/dialect.ts';
 
-/** Replies that are kept. */
+/** Replies that are kept, and the characters of their contexts. */
 const MAX_REPLIES = 4096;
+const MAX_CHARS = 64 * 2 ** 20;
 
 /** Context of a reply: what it adds to the context that it continues. */
 interface Context {
@@ -21,18 +22,23 @@ interface Kept {
   readonly context: Context;
   /** Messages at the beginning of its request that hold for that request alone. */
   readonly instructions: number;
+  /** Characters of what it adds to the context that it continues. */
+  readonly chars: number;
 }
 
 /** Replies kept for one episode. */
 export class KeptReplies implements StoredItems {
   readonly #max: number;
+  readonly #maxChars: number;
+  #chars = 0;
   /** Replies by their ids, the oldest first. */
   readonly #replies = new Map<string, Kept>();
   readonly #items = new Map<string, StoredItem>();
 
-  /** @param max replies that are kept */
-  constructor(max = MAX_REPLIES) {
+  /** @param max replies that are kept @param maxChars characters of their contexts; the newest may have any number */
+  constructor(max = MAX_REPLIES, maxChars = MAX_CHARS) {
     this.#max = max;
+    this.#maxChars = maxChars;
   }
 
   /**
@@ -59,8 +65,12 @@ export class KeptReplies implements StoredItems {
     const continued = known?.instructions === instructions ? known.context : undefined;
     const fresh = messages.slice(continued ? shared : instructions);
     const context = { before: continued, messages: [...fresh, answer] };
-    this.#replies.set(ids.reply, { itemIds: items.map(([id]) => id), context, instructions });
-    if (this.#replies.size > this.#max) this.#forget(this.#replies.keys().next().value!);
+    const chars = context.messages.reduce((sum, message) => sum + charsOf(message), 0);
+    this.#replies.set(ids.reply, { itemIds: items.map(([id]) => id), context, instructions, chars });
+    this.#chars += chars;
+    while (this.#replies.size > this.#max || (this.#chars > this.#maxChars && this.#replies.size > 1)) {
+      this.#forget(this.#replies.keys().next().value!);
+    }
   }
 
   response(id: string): readonly ConversationMessage[] | undefined {
@@ -77,7 +87,16 @@ export class KeptReplies implements StoredItems {
   }
 
   #forget(id: string): void {
-    for (const item of this.#replies.get(id)!.itemIds) this.#items.delete(item);
+    const { itemIds, chars } = this.#replies.get(id)!;
+    for (const item of itemIds) this.#items.delete(item);
+    this.#chars -= chars;
     this.#replies.delete(id);
   }
+}
+
+function charsOf(message: ConversationMessage): number {
+  if (message.role !== 'assistant') return message.content.length;
+  const calls = message.calls ?? [];
+  const written = message.content.length + (message.reasoning?.length ?? 0);
+  return calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, written);
 }

@@ -6,6 +6,8 @@
  *     GET  /e/<id>/v1/models                  POST …/responses/compact        POST …/messages/count_tokens
  *     POST /e/<id>/reward                     reward of the episode, from programs in any language
  *
+ * The key may stand in the path, for clients that have no other place: `/e/<id>/key/<key>/v1/…`.
+ *
  * Bodies are bounded twice: what no context could hold is refused as too long for one, without being read.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -175,7 +177,7 @@ class Doors {
 
   /** Checks a request by its head. */
   check(request: IncomingMessage): Refusal | BodyLimit {
-    const { id, path } = splitPath(request.url ?? '/');
+    const { id, key: inPath, path } = splitPath(request.url ?? '/');
     const dialect = dialectOf(path);
     const length = Number(request.headers['content-length'] ?? 0);
     if (length > this.#maxBodyBytes) {
@@ -188,7 +190,7 @@ class Doors {
       if (this.#ended.has(idHash)) return refusalIn(dialect, 403, 'the episode is over');
       return refusalIn(dialect, 404, 'there is no such episode');
     }
-    const keys = keysOf(request.headers).map((key) => hashOf(key));
+    const keys = [...keysOf(request.headers), ...(inPath === undefined ? [] : [inPath])].map((key) => hashOf(key));
     if (!keys.some((key) => timingSafeEqual(Buffer.from(key), found.key))) {
       if (keys.some((key) => this.#keys.has(key))) return refusalIn(dialect, 403, 'this is the key of another episode');
       return refusalIn(dialect, 401, 'expected the key of the episode: Authorization: Bearer …, or x-api-key');
@@ -298,10 +300,14 @@ function estimateTokens({ messages, tools }: ModelCall): number {
   return Math.ceil((JSON.stringify(messages).length + (tools.length > 0 ? JSON.stringify(tools).length : 0)) / 4);
 }
 
-/** Id of the episode that a target names, and what follows it, without the query. */
-function splitPath(url: string): { readonly id: string | undefined; readonly path: string } {
-  const match = /^\/e\/([\w-]{1,64})\/([^?]*)/.exec(targetOf(url));
-  return { id: match?.[1], path: match?.[2] ?? url };
+/** Id of the episode that a target names, the key in it, and what follows, without the query. */
+function splitPath(url: string): {
+  readonly id: string | undefined;
+  readonly key: string | undefined;
+  readonly path: string;
+} {
+  const match = /^\/e\/([\w-]{1,64})\/(?:key\/([\w-]{1,64})\/)?([^?]*)/.exec(targetOf(url));
+  return { id: match?.[1], key: match?.[2], path: match?.[3] ?? url };
 }
 
 /** Dialect in whose form a path is refused. */

@@ -70,9 +70,9 @@ export class Access {
       return { status: 429, message: 'too many requests', headers: { 'retry-after': '1' } };
     }
     if (this.#token) {
-      const given = Buffer.from(headers.authorization ?? '');
+      const given = Buffer.from(headers.authorization ?? bearerOf(headers['x-api-key']));
       if (given.length === this.#token.length && timingSafeEqual(given, this.#token)) return undefined;
-      return { status: 401, message: 'send the token of this server: Authorization: Bearer …' };
+      return { status: 401, message: 'send the token of this server: Authorization: Bearer …, or x-api-key' };
     }
     if (this.#anyName) return undefined;
     // The name in a target that is a whole URL counts more than the header (RFC 9112, 3.2.2).
@@ -91,6 +91,11 @@ export class Access {
     }
     return undefined;
   }
+}
+
+/** Authorization that a key in Anthropic's header stands for. */
+function bearerOf(key: string | string[] | undefined): string {
+  return typeof key === 'string' ? `Bearer ${key}` : '';
 }
 
 /** Addresses whose rate is remembered; past it all are forgotten, and each starts with a full second's worth. */

@@ -35,7 +35,7 @@ import { largestOf } from '../core/extremes.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { ReceivedTranscript } from '../text/reading/received-transcript.ts';
 import { advanceTranscript } from '../text/reading/replay-turns.ts';
-import type { Refusal, Transcript } from '../text/reading/transcript.ts';
+import type { AnswerLimits, Refusal, Transcript } from '../text/reading/transcript.ts';
 import { CacheSlots } from './cache-slots.ts';
 import { choose, type Scored, sample } from './decide.ts';
 import { candidateFeeds, decisionFeeds, placesOf, type Reading, readingsOf, worthReading } from './decision-feeds.ts';
@@ -55,6 +55,8 @@ export interface CachedPolicyOptions
   readonly maxBatch: number;
   /** Tokens of a language model's prompts that one call reads, at most; 512 where absent. */
   readonly promptTokensPerCall?: number;
+  /** Limits that a call of an agent program sets on its reply, where requests bring some (`GivenPrompt.call`). */
+  readonly limitsOfCall?: ((call: string) => AnswerLimits | undefined) | undefined;
   /** Milliseconds, for the stages of a turn; without it turns carry none. */
   readonly now?: () => number;
 }
@@ -186,11 +188,13 @@ export class CachedPolicy implements Policy {
    * @returns the reason why it cannot be decided
    */
   #submit(request: ActRequest): Refusal | undefined {
-    const { codec, decoder, config, masked } = this.#options;
+    const { codec, decoder, config, masked, limitsOfCall } = this.#options;
     const { given, actions } = request;
     const known = this.#slots.get(request.episode);
     const transcript: Transcript =
-      given && !known ? new ReceivedTranscript(given, request) : advanceTranscript(codec, known?.transcript, request);
+      given && !known
+        ? new ReceivedTranscript(given, request, given.call === undefined ? undefined : limitsOfCall?.(given.call))
+        : advanceTranscript(codec, known?.transcript, request);
     const member = known ?? this.#slots.open(request, transcript);
     if (known) this.#slots.followPrompt(known);
     // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.

@@ -9,8 +9,11 @@ import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { AgentCodec, openAgentCodec } from '../text/reading/agent-codec.ts';
 import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import type { Codec } from '../text/reading/codec.ts';
 import { codecOf, openModelCodec } from '../text/reading/codec-of.ts';
+import type { AnswerLimits } from '../text/reading/transcript.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import { EngineThread } from './engine-thread.ts';
@@ -180,6 +183,12 @@ async function openSampled(
   return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
 }
 
+/** Reader of the limits that calls of agents set, whatever world the policy was trained in. */
+function limitsOfCalls(chat: ChatCodecSpec, codec: Codec): (call: string) => AnswerLimits | undefined {
+  let agents = codec instanceof AgentCodec ? codec : undefined;
+  return (call) => (agents ??= openAgentCodec(chat.folder, chat)).limitsOfCall(call);
+}
+
 async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOptions): Promise<OpenedPolicy> {
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
@@ -187,7 +196,8 @@ async function openLocal(spec: LocalPolicySpec, { maxBatch, clock }: OpeningOpti
   // reads its own tokens), and so do prompts from outside, which come without a view.
   const caches = !codec.rendersAnew || decoder !== 'choice' || spec.givenPrompts === true;
   const common = { config, codec, maxBatch, now: () => clock.now() };
-  const cached = { ...common, decoder, masked, maxTokens, cacheOnUpdate };
+  const limitsOfCall = chat && spec.givenPrompts ? limitsOfCalls(chat, codec) : undefined;
+  const cached = { ...common, decoder, masked, maxTokens, cacheOnUpdate, limitsOfCall };
   if (spec.engineThread && caches && !PromptReader.reads(config)) {
     const thread = await EngineThread.open({ engine: spec.engine, config, decoder });
     try {

@@ -17,6 +17,8 @@ export interface GivenPrompt extends RenderedPrompt {
   readonly seed: number;
   /** Longest run of tokens; at most what the policy allows anyway. */
   readonly maxTokens: number;
+  /** Call of an agent program whose reply it is, for the limits that the call sets: as `printAgentCall` prints one. */
+  readonly call?: string | undefined;
 }
 
 /** Request to a policy: a turn that waits for its action. */

@@ -14,7 +14,7 @@ export function requestBytes(requests: readonly ActRequest[]): number {
     bytes += MIN_REQUEST_BYTES + 2 * (observation.length + lastAction.length) + actions.byteLength;
     for (const text of newActions) bytes += 2 * text.length;
     for (const turn of history) bytes += MIN_REQUEST_BYTES + 2 * (turn.observation.length + turn.action.length);
-    if (given) bytes += promptBytes(given);
+    if (given) bytes += promptBytes(given) + 2 * (given.call?.length ?? 0);
   }
   return bytes;
 }

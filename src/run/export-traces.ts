@@ -1,5 +1,7 @@
 /** Exports episodes in the forms that other trainers read. Pure. */
+import { isCallEpisode, listConversations } from '../core/call-episode.ts';
 import { episodeReturn } from '../core/trajectory.ts';
+import { printChatMessage, printChatTool } from '../policy/remote/chat-body.ts';
 import type { TraceLine } from '../storage/trace.ts';
 import { buildRecordedConversation, type Message, type RecordedMessage } from '../text/prompts/conversation.ts';
 
@@ -65,6 +67,30 @@ export interface ChatRecord {
   /** Reward of each assistant message, in order; 0 for the one that takes note of the instructions. */
   readonly rewards: readonly number[];
   readonly success: boolean;
+}
+
+/** Chat record of an agent or a world of tools: a conversation of its tree, as OpenAI has them. */
+export interface CallRecord {
+  readonly messages: readonly object[];
+  readonly tools: readonly object[];
+  readonly task: ChatRecord['task'];
+  /** Return of the whole episode. */
+  readonly reward: number;
+  readonly success: boolean;
+}
+
+/** Chat records of an episode: one; of an agent's or of a world of tools one for each leaf of its tree of calls. */
+export function chatRecords(episode: TraceLine): readonly (ChatRecord | CallRecord)[] {
+  const { turns, task, success } = episode;
+  if (!isCallEpisode(turns)) return [chatRecord(episode)];
+  const reward = episodeReturn(episode);
+  return listConversations(turns).map(({ messages, tools }) => ({
+    messages: messages.map(printChatMessage),
+    tools: tools.map(printChatTool),
+    task,
+    reward,
+    success,
+  }));
 }
 
 export function chatRecord(episode: TraceLine): ChatRecord {

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import type { RunLimits } from '../../actors/tree.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
-import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
+import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
 import type { RunConsole } from '../console/console.ts';
 import { isUserMistake, UserError } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
@@ -36,7 +36,7 @@ export interface RolloutOptions {
    * World and policy, as a configuration holds them: `policy: { kind: 'openai', openai: { baseUrl, model } }`, or
    * `{ kind: 'random' }`. Keys left out have their defaults. Without it `policyRun` takes that run's own.
    */
-  readonly config?: Omit<RunConfigInput, 'horizon' | 'stop'> | undefined;
+  readonly config?: Omit<RunConfigInput, 'horizon' | 'stop'> | Omit<AgentConfigInput, 'horizon' | 'stop'> | undefined;
   /** Episodes in all, spread over the tasks, ≥ 1. */
   readonly episodes: number;
   /** Turns an episode may take, ≥ 1. */

@@ -11,6 +11,9 @@ import { setUpPolicy } from '../policy/setup.ts';
 import { workerUrl } from '../runtime/module-url.ts';
 import { servePolicy } from '../serve/policy-server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
+import { AgentCodec, openAgentCodec } from '../text/reading/agent-codec.ts';
+import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
+import type { Codec } from '../text/reading/codec.ts';
 import { moduleChange } from '../world/env-id.ts';
 import { findWorld } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
@@ -65,6 +68,7 @@ export async function startPolicyServer(
   }
   const { codec, model, params, chat } = setup;
   const { decoder, masked, maxTokens } = config.policy;
+  const agents = openAgents(codec, chat);
   const { name: engineName, device, packing, inferenceThreads } = config.engine;
   const decisions = await servePolicyActors({
     policy: {
@@ -97,6 +101,7 @@ export async function startPolicyServer(
         version: params.version,
         created: Math.floor(statSync(checkpoint.path).mtimeMs / 1000),
         world: prompt,
+        agents: agents.codec,
       },
       host: settings.host ?? '127.0.0.1',
       port: settings.port ?? 0,
@@ -106,7 +111,13 @@ export async function startPolicyServer(
       url: server.url,
       name,
       version: params.version,
-      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings, ...setup.notices, notice],
+      warnings: [
+        ...(changed === undefined ? [] : [changed]),
+        ...checkpoint.warnings,
+        ...setup.notices,
+        ...agents.notices,
+        notice,
+      ],
       async close() {
         await server.close();
         await decisions.stop();
@@ -115,5 +126,22 @@ export async function startPolicyServer(
   } catch (thrown) {
     await decisions.stop();
     throw thrown;
+  }
+}
+
+/** Reader of agents' calls for a language model. One whose template has no end of turns answers conversations alone. */
+function openAgents(
+  codec: Codec,
+  chat: ChatCodecSpec | undefined,
+): { readonly codec?: AgentCodec; readonly notices: readonly string[] } {
+  if (codec instanceof AgentCodec) return { codec, notices: [] };
+  if (!chat) return { notices: [] };
+  try {
+    return { codec: openAgentCodec(chat.folder, chat), notices: [] };
+  } catch (thrown) {
+    if (!(thrown instanceof UserError)) throw thrown;
+    return {
+      notices: [`agents get no replies, since the model's template cannot hold their calls: ${thrown.message}`],
+    };
   }
 }

@@ -12,7 +12,7 @@ import { ClusterMonitor } from '../cluster/cluster-monitor.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
-import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
+import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
@@ -41,7 +41,7 @@ export interface TrainOptions {
    * Configuration, as a YAML file would hold it; keys left out have their defaults. `env.id` is the id of a world or the
    * path of a module. Without it `resume` takes the run's own.
    */
-  readonly config?: RunConfigInput | RunConfig | undefined;
+  readonly config?: RunConfigInput | AgentConfigInput | RunConfig | undefined;
   /** Folder of the run: new, or with `resume` that of the run. Default `runs/<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
   /** Resumes from the newest good checkpoint in `dir`. Default false. */

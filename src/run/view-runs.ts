@@ -4,7 +4,8 @@ import { describeLoss } from '../storage/trace-store.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
-import { isModulePath } from '../world/env-id.ts';
+import { AGENT, isModulePath } from '../world/env-id.ts';
+import { toolWorldParts } from '../world/open-world.ts';
 import { findWorld } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
 
@@ -48,9 +49,10 @@ function ownModule(path: string): string | undefined {
 export function worldTools(): WorldsOf {
   const known = new Map<string, Promise<WorldTools>>();
   const load = async (env: string): Promise<WorldTools> => {
-    let world: World;
+    let world: Pick<World, 'view' | 'draw' | 'screenshot'>;
     try {
-      ({ world } = await findWorld(env));
+      // The program of an agent is not started to draw what it did.
+      world = env === AGENT ? toolWorldParts : (await findWorld(env)).world;
     } catch {
       return {};
     }

@@ -3,6 +3,7 @@
  * lies.
  */
 import { existsSync } from 'node:fs';
+import { messageOf } from '../core/errors.ts';
 
 const here = import.meta.url;
 /** Root folder of this package. */
@@ -30,6 +31,13 @@ export function localUrl(url: URL): URL {
   const file = new URL(url.pathname, url);
   const source = new URL(url.pathname.replace(/\.js$/, '.ts'), url);
   return !existsSync(file) && existsSync(source) ? new URL(source.href + url.search) : url;
+}
+
+/** Message of what importing a module threw; of a TypeScript module under a Node that runs JavaScript alone, with the cure. */
+export function explainLoadError(thrown: unknown): string {
+  const isTypeScript = (thrown as NodeJS.ErrnoException)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
+  const cure = '; this Node runs JavaScript alone: compile the module (npx tsc), or take Node 22.18 or newer';
+  return messageOf(thrown) + (isTypeScript ? cure : '');
 }
 
 function relativeTo(root: URL, url: URL): string | undefined {

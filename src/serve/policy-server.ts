@@ -4,6 +4,8 @@
  * (`guided_choice`, `structured_outputs: { choice }`, or `response_format` with a JSON schema whose values can be listed).
  * A policy that chooses needs such a list; one that writes tokens writes freely without.
  *
+ * A language model also answers agents: `tools` in chats, `/v1/responses`, `/v1/messages` (agent-replies.ts).
+ *
  * Beyond the API: token-id prompts with the extension of policy-prompts.ts, `return_token_ids`, and in every choice
  * `longplay: { version, value }`. One choice counts as one token in `logprobs`.
  */
@@ -11,14 +13,19 @@
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import type { Context } from 'hono';
 import type { z } from 'zod';
 import type { DecoderKind } from '../compute/model/programs.ts';
 import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import { createApp, type HttpAnswer, type HttpRequest, handle, json, respond } from '../http/app.ts';
+import type { Dialect } from '../gateway/dialects/dialect.ts';
+import { DIALECTS } from '../gateway/dialects/dialects.ts';
+import { createApp, type HttpAnswer, type HttpEnv, type HttpRequest, handle, json, respond } from '../http/app.ts';
 import { type HttpServer, type ListenOptions, listen } from '../http/server.ts';
+import type { AgentCodec } from '../text/reading/agent-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
+import { AgentReplies, isAgentChat } from './agent-replies.ts';
 import { makeAnswer } from './decision-answers.ts';
 import type { Decisions } from './decisions.ts';
 import {
@@ -58,6 +65,8 @@ export interface ServedModelOptions {
   /** Unix time at which the weights were written, in whole seconds. */
   readonly created: number;
   readonly world: WorldPrompt;
+  /** Reader of agents' calls; absent where the policy is no language model that could read them. */
+  readonly agents?: AgentCodec | undefined;
 }
 
 export interface PolicyServerOptions extends ListenOptions {
@@ -73,7 +82,14 @@ export interface PolicyServerOptions extends ListenOptions {
  */
 export async function servePolicy(options: PolicyServerOptions): Promise<HttpServer> {
   const { decisions, model } = options;
-  const completions = new Completions(model, decisions, options.unixMs ?? Date.now);
+  const unixMs = options.unixMs ?? Date.now;
+  const completions = new Completions(model, decisions, unixMs);
+  const { name, agents: codec, maxTokens, maxPositions } = model;
+  const agents = new AgentReplies({ model: name, codec, decisions, maxTokens, maxPositions, unixMs });
+  const answerAgent = async (c: Context<HttpEnv>, dialect: Dialect) => {
+    const { incoming, outgoing } = c.env;
+    return respond(c, await agents.answer(dialect, incoming.rawBody ?? Buffer.alloc(0), outgoing));
+  };
   let server: HttpServer | undefined;
   const app = createApp();
   app.get(
@@ -105,11 +121,16 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
     '/v1/completions',
     handle((request) => completions.answer('completions', request)),
   );
-  app.post(
-    '/v1/chat/completions',
-    handle((request) => completions.answer('chat', request)),
-  );
-  for (const path of ['/v1/completions', '/v1/chat/completions']) {
+  const answerChat = handle((request) => completions.answer('chat', request));
+  app.post('/v1/chat/completions', (c) => {
+    const { rawBody } = c.env.incoming;
+    const isAgent = codec !== undefined && (codec === model.codec || isAgentChat(rawBody?.toString('utf8') ?? ''));
+    return isAgent ? answerAgent(c, DIALECTS.chat) : answerChat(c);
+  });
+  app.post('/v1/responses', (c) => answerAgent(c, DIALECTS.responses));
+  app.post('/v1/messages', (c) => answerAgent(c, DIALECTS.messages));
+  app.post('/v1/messages/count_tokens', (c) => respond(c, agents.count(c.env.incoming.rawBody ?? Buffer.alloc(0))));
+  for (const path of ['/v1/completions', '/v1/chat/completions', '/v1/responses', '/v1/messages']) {
     app.all(
       path,
       handle(({ method }) => problem(405, `expected POST, got ${method}`)),

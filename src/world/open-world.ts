@@ -3,7 +3,9 @@ import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
-import { localUrl } from '../runtime/module-url.ts';
+import { explainLoadError, localUrl } from '../runtime/module-url.ts';
+import { agentView } from '../text/reading/agent-view.ts';
+import { draw } from './tool-draw.ts';
 
 /** Open world: one with rules, ready to open sessions. */
 export interface OpenWorld {
@@ -25,6 +27,9 @@ interface Client {
   connect(query: URLSearchParams): Promise<World>;
 }
 
+/** View and drawing of a world of tools that brings none: what its calls show. */
+export const toolWorldParts = { view: agentView, draw } satisfies Pick<World, 'view' | 'draw'>;
+
 /**
  * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `wrap(world)` is
  * the World. With `?server=<url>` or `?agent=<options>` it is a client: what its `connect(query)` makes is the World.
@@ -44,23 +49,17 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
     else module = loaded as World;
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
-    const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;
+    const why = `${name}: the module cannot be loaded: ${explainLoadError(thrown)}`;
     throw new UserError('UNKNOWN_ENV', why, { cause: thrown });
   }
-  if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') return module;
+  if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') {
+    return module.tools ? { ...toolWorldParts, ...module } : module;
+  }
   const exported = Object.keys(module).join(', ') || 'nothing';
   throw new UserError(
     'BAD_ARGUMENT',
     `${name}: expected a module that exports createEnv, got one that exports ${exported}`,
   );
-}
-
-/** Cure of a TypeScript module under a Node that runs JavaScript alone. */
-function cureOf(thrown: unknown): string {
-  const isTypeScript = (thrown as NodeJS.ErrnoException)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
-  return isTypeScript
-    ? '; this Node runs JavaScript alone: compile the module (npx tsc), or take Node 22.18 or newer'
-    : '';
 }
 
 /**

@@ -28,6 +28,7 @@ const PARTICIPLES: Readonly<Record<string, string>> = {
 const SPREAD: Readonly<Record<string, string>> = {
   'envs/babyai/tasks.ts seedRange': 'a pair',
   'envs/sciworld/tasks/chemistry.ts goals.requireSameRoom': 'a pair',
+  'envs/tau2/environment.ts method.run': 'the parameters of a tool',
   'envs/webarena/page.ts group': 'blocks of a page of our own sites',
   'envs/webarena/page.ts row': 'eight links',
   'envs/webarena/session.ts this.#driver.click': 'a point',

@@ -338,6 +338,24 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => ['serve-env', 'textcraft', '--step-seconds', '1e9'], /--step-seconds.*from 1 to 2147483/],
   ['absent', () => ['serve-policy', '/nowhere'], /\/nowhere is no run/],
   [
+    'absent',
+    () => ['rollout', '--agent', 'http://127.0.0.1:9/init', '--policy', 'random', '--runs', folder],
+    /agent: a service needs tasks: their number/,
+  ],
+  ['absent', () => ['gateway'], /required option '--upstream <url>' not specified/],
+  [
+    'absent',
+    () => ['gateway', '--upstream', 'http://127.0.0.1:9/v1'],
+    /127\.0\.0\.1:9\/v1 does not answer: .*is the server running/,
+  ],
+  ['wrong type', () => ['gateway', '--upstream', 'openai'], /'openai' is no URL; expected e\.g\. http/],
+  ['out of range', () => ['gateway', '--upstream', 'http://127.0.0.1:9/v1', '--port', '-1'], /--port.*from 0 to 65535/],
+  [
+    'misspelt',
+    () => ['gateway', '--upstream', 'http://127.0.0.1:9/v1', '--recrod', 'x'],
+    /unknown option '--recrod'.*--record/,
+  ],
+  [
     'out of range',
     () => ['serve-policy', trained, '--max-batch', '0'],
     /--max-batch.*Expected a whole number from 1 to/,

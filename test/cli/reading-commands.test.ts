@@ -124,6 +124,7 @@ const WITHOUT_RUN = [
   'worker',
   'serve-env',
   'serve-retriever',
+  'gateway',
 ];
 
 /** Commands that are quick, for states that come in numbers. */

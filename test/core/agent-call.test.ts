@@ -24,6 +24,7 @@ const message = fc.oneof(
 const tools = fc.array(
   fc.record({ name: text, description: text, parameters: object }, { requiredKeys: ['name', 'parameters'] }),
 );
+const setting = fc.integer();
 const call: fc.Arbitrary<AgentCall> = fc
   .record(
     {
@@ -39,6 +40,9 @@ const call: fc.Arbitrary<AgentCall> = fc
       ),
       maxTokens: fc.integer({ min: 1 }),
       stop: fc.array(text, { minLength: 1 }),
+      sampling: fc
+        .record({ temperature: setting, topP: setting, topK: setting, seed: setting }, { requiredKeys: [] })
+        .filter((asked) => Object.keys(asked).length > 0),
     },
     { requiredKeys: ['call', 'parent', 'messages', 'tools'] },
   )
@@ -65,7 +69,15 @@ it('reads back the calls that it prints', () => {
 
 it('leaves out what is so by itself', () => {
   const messages = [{ role: 'user' as const, content: 'go' }];
-  const whole: AgentCall = { call: 1, parent: 0, messages, toolChoice: 'auto', parallelCalls: true, stop: [] };
+  const whole: AgentCall = {
+    call: 1,
+    parent: 0,
+    messages,
+    toolChoice: 'auto',
+    parallelCalls: true,
+    stop: [],
+    sampling: {},
+  };
   expect(readAgentCall(printAgentCall(whole))).toEqual({ call: 1, parent: 0, messages });
 });
 
@@ -77,6 +89,7 @@ it('names the field of a call that is missing or wrong', () => {
     [{ ...good, call: -1 }, 'call'],
     [{ ...good, parent: 1 }, 'parent'],
     [{ ...good, messages: [] }, 'messages'],
+    [{ ...good, sampling: { seed: 'one' } }, 'sampling.seed'],
     [{ ...good, messages: [{ role: 'user' }] }, 'messages[0].content'],
     [{ ...good, messages: [{ role: 'developer', content: '' }] }, 'messages[0].role'],
     [{ ...good, messages: [{ role: 'tool', content: '' }] }, 'messages[0].callId'],

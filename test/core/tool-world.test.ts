@@ -80,6 +80,14 @@ describe('a session of tools', () => {
     expect(readAgentCall((await session.step('2')).observation).messages).toMatchObject([{ content: '2' }]);
     expect(await session.step('stop')).toMatchObject({ kind: 'terminated', success: true });
   });
+  it('takes a whole action in the midst of another, as if nothing had been chosen', async () => {
+    const staged = openToolSession(counter(5));
+    expect(await staged.step('add')).toMatchObject({ kind: 'mid', partial: true });
+    expect(await staged.step('stop')).toEqual(await openToolSession(counter(5)).step('stop'));
+    const stubborn = openToolSession(counter(5));
+    await stubborn.step('add');
+    expect(await stubborn.step('add')).not.toHaveProperty('partial'); // a stage is no whole action: words
+  });
   it('passes over the choice of the only tool', () => {
     const session = openToolSession(counter(2, { tools: [ADD] }));
     expect(session.actions()).toContain('2');

@@ -10,10 +10,13 @@ const here = pathToFileURL(join(tmpdir(), 'agent.mjs'));
 
 describe('options of an agent', () => {
   it.each([
-    [{}, "agent: give either 'module'"],
-    [{ module: 'a.mjs', command: ['a'] }, "agent: give either 'module'"],
+    [{}, "agent: give one of 'module'"],
+    [{ module: 'a.mjs', command: ['a'] }, "agent: give one of 'module'"],
     [{ modul: 'a.mjs' }, 'agent: modul: expected one of module, command'],
     [{ command: 'python agent.py' }, 'agent: command: expected a list of words'],
+    [{ url: 'localhost' }, 'agent: url: expected a URL, e.g. http://127.0.0.1:3000/init'],
+    [{ url: 'http://a', command: ['a'] }, "agent: give one of 'module'"],
+    [{ module: 'a.mjs', host: '0.0.0.0' }, 'agent: host: expected an address of this machine'],
     [{ module: 'a.mjs', tasks: 0 }, 'agent: tasks: expected a number, the path of a JSONL file, or a list, got 0'],
     [{ module: 'a.mjs', rewardRange: [1, 0] }, 'agent: rewardRange: expected two numbers, the least first'],
     [{ module: 'a.mjs', replay: 'always' }, 'agent: replay: expected never or exact'],

@@ -11,7 +11,7 @@ if (!python) console.log('skipped: no python3');
 it('the package holds the Python files', { timeout: 60_000 }, () => {
   const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' });
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
-  const shipped = files.map(({ path }) => path).filter((path) => path.endsWith('.py'));
+  const shipped = files.map(({ path }) => path).filter((path) => path.endsWith('.py') && path.startsWith('src/'));
   expect(shipped).toEqual(['gymnasium', 'openenv', 'verifiers'].map((name) => `src/serve/bridges/longplay_${name}.py`));
 });
 

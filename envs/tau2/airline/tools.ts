@@ -28,7 +28,7 @@ export const methods: Readonly<Record<string, Method<Airline>>> = {
     const refunds = reservation.payment_history.map(({ payment_id, amount }) => {
       return model.payment.of<Payment>({ payment_id, amount: -amount });
     });
-    reservation.payment_history.push(...refunds);
+    reservation.payment_history = [...reservation.payment_history, ...refunds];
     reservation.status = 'cancelled';
     return reservation;
   }),

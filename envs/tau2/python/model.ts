@@ -147,16 +147,16 @@ export const float: Kind = (value, at, report) => {
   return null;
 };
 
-const BOOLEAN_WORDS: Readonly<Record<string, boolean>> = {
-  ...Object.fromEntries(['1', 'true', 't', 'yes', 'y', 'on'].map((word) => [word, true])),
-  ...Object.fromEntries(['0', 'false', 'f', 'no', 'n', 'off'].map((word) => [word, false])),
-};
+const BOOLEAN_WORDS = new Map<string, boolean>([
+  ...['1', 'true', 't', 'yes', 'y', 'on'].map((word) => [word, true] as const),
+  ...['0', 'false', 'f', 'no', 'n', 'off'].map((word) => [word, false] as const),
+]);
 
 /** Boolean. */
 export const bool: Kind = (value, at, report) => {
   if (typeof value === 'boolean') return value;
   if (value === 0n || value === 0 || value === 1n || value === 1) return Number(value) === 1;
-  const word = typeof value === 'string' ? BOOLEAN_WORDS[value.toLowerCase()] : undefined;
+  const word = typeof value === 'string' ? BOOLEAN_WORDS.get(value.toLowerCase()) : undefined;
   if (word !== undefined) return word;
   const isText = typeof value === 'string' || typeof value === 'bigint';
   const message = 'Input should be a valid boolean';

@@ -109,7 +109,7 @@ export function isLess(a: PyValue, b: PyValue, sign = '<'): boolean {
 }
 
 /** `sorted(value)`. @throws {PyError} for items without an order */
-export function sorted(value: PyValue): PyValue[] {
+export function sortItems(value: PyValue): PyValue[] {
   const items = [...iterate(value)];
   // Neighbours are compared first, as Python does it: of two kinds, the later one is named first.
   for (let i = 1; i < items.length; i++) isLess(items[i]!, items[i - 1]!);

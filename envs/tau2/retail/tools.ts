@@ -4,7 +4,7 @@ import { calculate } from '../python/calculate.ts';
 import { method } from '../python/calls.ts';
 import { valueError } from '../python/errors.ts';
 import { compareText, dumps, roundFloat, str } from '../python/format.ts';
-import { countOf, isEqual, isLess, iterate, lengthOf, lookUp, lower, sorted } from '../python/operations.ts';
+import { countOf, isEqual, isLess, iterate, lengthOf, lookUp, lower, sortItems } from '../python/operations.ts';
 import type { PyValue } from '../python/values.ts';
 import type { GiftCard, Order, PaymentMethod, Shop, User, Variant } from './model.ts';
 import * as model from './model.ts';
@@ -152,7 +152,7 @@ function cancelOrder(shop: Shop, id: PyValue, reason: PyValue): Order {
   });
   order.status = 'cancelled';
   order.cancel_reason = reason;
-  order.payment_history.push(...refunds);
+  order.payment_history = [...order.payment_history, ...refunds];
   return order;
 }
 
@@ -199,8 +199,8 @@ function exchangeItems(shop: Shop, id: PyValue, items: PyValue, newItems: PyValu
   }
   const order = editOrder(shop, id);
   order.status = 'exchange requested';
-  order.exchange_items = sorted(items);
-  order.exchange_new_items = sorted(newItems);
+  order.exchange_items = sortItems(items);
+  order.exchange_new_items = sortItems(newItems);
   order.exchange_payment_method_id = paymentId;
   order.exchange_price_difference = difference;
   return order;
@@ -272,7 +272,7 @@ function returnItems(shop: Shop, id: PyValue, items: PyValue, paymentId: PyValue
   checkItems(before, items, () => 'Some item not found');
   const order = editOrder(shop, id);
   order.status = 'return requested';
-  order.return_items = sorted(items);
+  order.return_items = sortItems(items);
   order.return_payment_method_id = paymentId;
   return order;
 }

@@ -8,7 +8,7 @@ import { messageOf, UserError } from '../../core/errors.ts';
 import { EXPORT_TYPES, type ExportType } from '../../policy/pretrained/gguf/export.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { EXPORT_FORMS, type ExportForm, exportPolicy } from '../../run/export-policy.ts';
-import { agentTraj, chatRecord, preferenceRecord } from '../../run/export-traces.ts';
+import { agentTraj, chatRecords, preferenceRecord } from '../../run/export-traces.ts';
 import { pairUp } from '../../run/offline/preference.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { writeAll, writeWhole } from '../../storage/atomic-file.ts';
@@ -195,8 +195,9 @@ function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Itera
   try {
     let first = true;
     for (const episode of episodes) {
-      if (format === 'chatml') writeAll(file, `${JSON.stringify(chatRecord(episode))}\n`);
-      else writeAll(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
+      if (format === 'chatml') {
+        for (const record of chatRecords(episode)) writeAll(file, `${JSON.stringify(record)}\n`);
+      } else writeAll(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
       first = false;
     }
     if (format === 'agenttraj') writeAll(file, '\n]\n');

@@ -20,6 +20,7 @@ import type { OfflineStep } from '../../run/offline/step.ts';
 import { createRunFolder, discard, freeRunName, runDir } from '../../run/run-folder.ts';
 import { acquireRunLock, releaseRunLock } from '../../run/run-lock.ts';
 import { worldPrompt } from '../../text/prompts/world-prompt.ts';
+import { AGENT } from '../../world/env-id.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, number, wholeNumber } from '../flags.ts';
@@ -158,7 +159,7 @@ async function episodesOf(
   prompt: WorldPrompt,
 ): Promise<Demonstration[]> {
   const onNotice = (message: string) => err.line(message);
-  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice, prompt));
+  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice, prompt, config.env.id === AGENT));
   for (const one of read) checkWorld(one, env.id);
   const published = world.agentgym?.openPublished?.(config.env.options);
   const onlyListed = config.policy.decoder === 'choice' || config.policy.masked;

@@ -49,8 +49,8 @@ export function rollout(program: Command): void {
     )
     .option('--env <id>', 'world')
     .option(
-      '--agent <module|command>',
-      'in place of a world: a program of yours that calls a model, as a module or a command line',
+      '--agent <module|command|url>',
+      'in place of a world: a program of yours that calls a model, as a module, a command line or a service',
     )
     .option(
       '--policy <openai|random|oracle|run>',
@@ -211,7 +211,10 @@ function fresh(flags: RolloutFlags): PreparedRollout {
 }
 
 /** Agent of the flag: a module by its ending, else a command line, its words between blanks. */
-function readAgent(given: string): { readonly module: string } | { readonly command: readonly string[] } {
+function readAgent(
+  given: string,
+): { readonly module: string } | { readonly url: string } | { readonly command: readonly string[] } {
+  if (/^https?:\/\/\S+$/.test(given)) return { url: given };
   const words = given.trim().split(/\s+/);
   return words.length === 1 && /\.[cm]?[jt]s$/.test(given) ? { module: given } : { command: words };
 }

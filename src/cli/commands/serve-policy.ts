@@ -10,7 +10,7 @@ import { awaitSignal } from '../interrupt.ts';
 export function servePolicy(program: Command): void {
   program
     .command('serve-policy')
-    .description('serve a trained policy as OpenAI’s API: /v1/completions, /v1/chat/completions')
+    .description('serve a trained policy as OpenAI’s API; a language model to agents too, as OpenAI’s and Anthropic’s')
     .argument('<run>', "the run's folder; its newest good checkpoint is served")
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 8000)

@@ -10,16 +10,10 @@ import {
   readAgentCall,
   readAgentReply,
 } from '../../core/agent-call.ts';
-import type {
-  AnswerFormat,
-  AssistantMessage,
-  ConversationMessage,
-  ModelReply,
-  Tool,
-  ToolChoice,
-} from '../../core/model-call.ts';
+import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import { seedFrom } from '../../core/rng.ts';
 import type { Acted, ActRequest } from '../policy.ts';
+import { printChatBody, readChatReply } from './chat-body.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 
@@ -63,14 +57,8 @@ export class AgentPrompting implements Prompting {
 
   read({ episode: number, turn }: ActRequest, completion: Completion): Acted {
     const episode = this.#episodes.get(number)!;
-    const { text, reasoning, calls = [], finish, promptTokens, completionTokens } = completion;
-    const reply: AgentReply = {
-      content: reasoning === undefined ? text : text.slice(text.indexOf('</think>') + '</think>'.length).trimStart(),
-      reasoning,
-      calls: calls.map(({ name, args }) => ({ name, arguments: args })),
-      finish: calls.length > 0 ? 'calls' : (FINISHES[finish] ?? 'stop'),
-      usage: { promptTokens, completionTokens },
-    };
+    const { text, promptTokens, completionTokens } = completion;
+    const reply = readChatReply(completion);
     episode.contexts.get(episode.waiting)!.reply = reply;
     return {
       episode: number,
@@ -95,26 +83,22 @@ export class AgentPrompting implements Prompting {
     tools: readonly Tool[],
   ): Record<string, unknown> {
     const { maxTokens, body, omit } = this.#config;
-    const { toolChoice = 'auto', parallelCalls = true, format, stop = [] } = call;
-    const asksTools = tools.length > 0;
-    const request = {
-      model: this.#model,
-      messages: messages.map(chatMessage),
-      temperature,
-      max_tokens: Math.min(maxTokens, call.maxTokens ?? maxTokens),
-      seed: seedFrom(samplingSeed, turn),
-      ...(asksTools ? { tools: tools.map(chatTool), tool_choice: chatToolChoice(toolChoice) } : {}),
-      ...(asksTools && !parallelCalls ? { parallel_tool_calls: false } : {}),
-      ...(format ? { response_format: responseFormat(format) } : {}),
-      ...(stop.length > 0 ? { stop } : {}),
-      ...body,
+    const { toolChoice = 'auto', parallelCalls = true, format, stop = [], sampling } = call;
+    const asked = {
+      messages,
+      tools,
+      toolChoice,
+      parallelCalls,
+      format,
+      maxTokens: Math.min(maxTokens, call.maxTokens ?? maxTokens),
+      stop,
+      // The agent's own settings hold where it has some.
+      sampling: { temperature, seed: seedFrom(samplingSeed, turn), ...sampling },
     };
+    const request = { ...printChatBody(asked, this.#model), ...body };
     return Object.fromEntries(Object.entries(request).filter(([key]) => !omit.includes(key)));
   }
 }
-
-/** Reasons of an end, as OpenAI names them. */
-const FINISHES: Readonly<Record<string, ModelReply['finish']>> = { length: 'length', content_filter: 'filter' };
 
 /** Opens the conversation of a call: its own messages, behind those of its parent and the parent's reply. */
 function open(episode: Episode, { call, parent, messages, tools }: AgentCall): Context {
@@ -139,34 +123,4 @@ function replied(reply: AgentReply | undefined, results: readonly ConversationMe
     content: reply?.content ?? '',
     calls: reply?.calls.map((call, i) => ({ ...call, id: ids.find((id) => id.endsWith(`_${i}`)) ?? `call_${i}` })),
   };
-}
-
-function chatMessage(message: ConversationMessage): object {
-  if (message.role === 'tool') return { role: 'tool', tool_call_id: message.callId, content: message.content };
-  if (message.role !== 'assistant') return { role: message.role, content: message.content };
-  const { content, calls = [] } = message;
-  if (calls.length === 0) return { role: 'assistant', content };
-  return {
-    role: 'assistant',
-    content: content === '' ? null : content,
-    tool_calls: calls.map((call) => ({
-      id: call.id,
-      type: 'function',
-      function: { name: call.name, arguments: call.arguments },
-    })),
-  };
-}
-
-function chatTool({ name, description, parameters }: Tool): object {
-  return { type: 'function', function: { name, ...(description === undefined ? {} : { description }), parameters } };
-}
-
-function chatToolChoice(choice: ToolChoice): unknown {
-  return typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } };
-}
-
-function responseFormat(format: AnswerFormat): object {
-  if (format.type === 'json') return { type: 'json_object' };
-  const { name, schema } = format;
-  return { type: 'json_schema', json_schema: { name, schema, strict: true } };
 }

@@ -33,17 +33,7 @@ export async function connect(
   const client = new OpenAIClient(server);
   let models: readonly ServedModel[] | undefined;
   try {
-    models = await client.models(CHECK_MS);
-  } catch (thrown) {
-    if (!(thrown instanceof RemoteError)) throw thrown;
-    const { status, message } = thrown;
-    if (status === 401 || status === 403) {
-      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} refuses the key: set ${apiKeyEnv} (${message})`);
-    }
-    // A server without `/models` may complete all the same.
-    if (status !== 404 && status !== 405 && status !== 501) {
-      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} does not answer: ${message}; is the server running?`);
-    }
+    models = await listModels(client, openai.baseUrl, apiKeyEnv);
   } finally {
     client.close();
   }
@@ -57,6 +47,30 @@ export async function connect(
     );
   }
   return { model, server };
+}
+
+/**
+ * Lists the models of a server, to find out whether it is there.
+ * @param keyName variable that holds its key
+ * @returns undefined where it keeps no list: it may complete all the same
+ * @throws {UserError} REMOTE_FAILED when it cannot be reached or refuses
+ */
+export async function listModels(
+  client: OpenAIClient,
+  baseUrl: string,
+  keyName: string,
+): Promise<readonly ServedModel[] | undefined> {
+  try {
+    return await client.models(CHECK_MS);
+  } catch (thrown) {
+    if (!(thrown instanceof RemoteError)) throw thrown;
+    const { status, message } = thrown;
+    if (status === 401 || status === 403) {
+      throw new UserError('REMOTE_FAILED', `${baseUrl} refuses the key: set ${keyName} (${message})`);
+    }
+    if (status === 404 || status === 405 || status === 501) return undefined;
+    throw new UserError('REMOTE_FAILED', `${baseUrl} does not answer: ${message}; is the server running?`);
+  }
 }
 
 function modelOf({ model, baseUrl }: OpenAIConfig, models: readonly ServedModel[] | undefined): string {

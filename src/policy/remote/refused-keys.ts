@@ -38,14 +38,15 @@ export interface RefusedKey {
   readonly max?: number;
 }
 
-interface Refusal {
+/** Fields of an error, as far as it has them. */
+export interface ServerRefusal {
   readonly param: string | undefined;
   readonly code: string | undefined;
   readonly message: string;
 }
 
 /** Fields of an error, as OpenAI, vLLM and FastAPI write them; the message alone where it has none. */
-function readRefusal({ body, message }: RemoteError): Refusal {
+export function readRefusal({ body, message }: RemoteError): ServerRefusal {
   let parsed: unknown;
   try {
     parsed = parseJson(body ?? '');

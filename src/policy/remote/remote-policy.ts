@@ -9,16 +9,10 @@ import type { Rng } from '../../core/rng.ts';
 import { type AttemptOptions, attempt } from '../../http/attempts.ts';
 import { RemoteError } from '../../http/retry.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../policy.ts';
+import { AdaptingClient, isDenial } from './adapting-client.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import {
-  answerRoom,
-  findRefusedKey,
-  isContextOverflow,
-  limitAnswer,
-  omitKey,
-  type RefusedKey,
-} from './refused-keys.ts';
+import { isContextOverflow } from './refused-keys.ts';
 import { type RemoteUsage, UsageCounter } from './usage.ts';
 
 /** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
@@ -46,22 +40,13 @@ interface Settled {
   readonly outcome: { readonly completion: Completion; readonly ms: number } | Pick<Unanswered, 'message' | 'ends'>;
 }
 
-/** True where the key is refused; a 403 may also be about one conversation. */
-function isDenial({ status, message }: RemoteError): boolean {
-  if (status === 401) return true;
-  return (
-    status === 403 &&
-    /\b(?:api[ _-]?key|auth\w*|permission|credential)/i.test(message) &&
-    !/moderat|flagged/i.test(message)
-  );
-}
-
 export class RemotePolicy implements Policy {
   /** Version 0: the server's weights are its own. */
   readonly version = 0;
   /** Requests in flight at most. */
   readonly maxBatch: number;
   readonly #options: RemotePolicyOptions;
+  readonly #client: AdaptingClient;
   /** Turns that wait for a place, oldest first, and those in flight, by episode. */
   readonly #queue = new Map<number, ActRequest>();
   readonly #flying = new Map<number, ActRequest>();
@@ -71,11 +56,10 @@ export class RemotePolicy implements Policy {
   #wake: (() => void) | undefined;
   /** Refusal of the key itself: nothing that is sent with it will be answered. */
   #denial: RemoteError | undefined;
-  /** Keys of requests that the server has refused. */
-  #refused: readonly RefusedKey[] = [];
 
   constructor(options: RemotePolicyOptions) {
     this.#options = options;
+    this.#client = new AdaptingClient(options.client, { onNotice: options.onNotice });
     this.maxBatch = options.openai.concurrency;
   }
 
@@ -196,7 +180,7 @@ export class RemotePolicy implements Policy {
     const onRetry = (error: RemoteError) => this.#used.countRetry(error);
     const { closed } = client;
     const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, closed, onRetry }, (deadlineMs) =>
-      this.#complete(client, prompt, deadlineMs),
+      this.#complete(prompt, deadlineMs),
     ).then(
       (completion) => ({ completion, ms: clock.now() - began }),
       (thrown) => ({
@@ -210,32 +194,13 @@ export class RemotePolicy implements Policy {
     });
   }
 
-  /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
-  async #complete(client: OpenAIClient, { api, body }: Prompt, deadlineMs: number): Promise<Completion> {
-    let room: number | undefined;
-    for (;;) {
-      const known = omitKey(body, this.#refused);
-      const asked = room === undefined ? known : limitAnswer(known, room);
-      try {
-        return await client.complete(api, asked, deadlineMs);
-      } catch (thrown) {
-        if (!(thrown instanceof RemoteError)) throw thrown;
-        if (isDenial(thrown)) this.#denial ??= thrown;
-        const left = room === undefined ? answerRoom(thrown) : undefined;
-        if (left !== undefined) {
-          room = left; // for this request alone: the conversation grows
-          continue;
-        }
-        const refused = findRefusedKey(thrown, asked);
-        if (!refused) throw thrown;
-        const { key, instead, max } = refused;
-        const isKnown = this.#refused.some((one) => one.key === key && (max === undefined || one.max! <= max));
-        if (isKnown) continue; // another request has found it already
-        this.#refused = [...this.#refused.filter((one) => one.key !== key || max === undefined), refused];
-        const without = instead === undefined ? 'without it' : `with ${instead} in its place`;
-        const how = max === undefined ? without : `with ${max}`;
-        this.#options.onNotice?.(`the server refuses '${key}': requests are sent ${how} (${messageOf(thrown)})`);
-      }
+  /** Makes one attempt; remembers a refusal of the key itself. */
+  async #complete(prompt: Prompt, deadlineMs: number): Promise<Completion> {
+    try {
+      return await this.#client.complete(prompt, deadlineMs);
+    } catch (thrown) {
+      if (thrown instanceof RemoteError && isDenial(thrown)) this.#denial ??= thrown;
+      throw thrown;
     }
   }
 

@@ -58,7 +58,7 @@ function parseOr(text: string, fail: (why: string) => UserError): unknown {
 }
 
 /** Conversations of a file: a list of them, or the one that it holds. */
-function conversationsOf(records: unknown): readonly unknown[] {
+export function conversationsOf(records: unknown): readonly unknown[] {
   return Array.isArray(records) && !records.every((one) => roleOf(one) !== undefined) ? records : [records];
 }
 

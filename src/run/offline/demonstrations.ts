@@ -5,10 +5,12 @@
 import { UserError } from '../../core/errors.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { episodeReturn, type Trajectory, type Turn } from '../../core/trajectory.ts';
+import { isCallRecord, joinCalls } from '../../serve/call-record.ts';
 import { isEvaluation } from '../../storage/trace.ts';
 import { describeLoss, TraceStore } from '../../storage/trace-store.ts';
 import { readReply } from '../../text/prompts/formats.ts';
-import { convertChatLog, describeRecords, isChatLog, parseRecords } from './chat-logs.ts';
+import { convertAgentLog } from './agent-logs.ts';
+import { conversationsOf, convertChatLog, describeRecords, isChatLog, parseRecords } from './chat-logs.ts';
 
 /** Demonstration: an episode as text. */
 export interface Demonstration {
@@ -48,16 +50,22 @@ const NO_FORMS: WorldPrompt = { role: '', forms: [], hints: [], format: 'react' 
  * an action stay in their episode as context.
  * @param onNotice gets a line about what was left out
  * @param world by whose action forms answers are read
+ * @param isAgent true where the world is an agent's: calls of tools are read as they are
  * @throws {UserError} BAD_TRACE naming the file and what is wrong with it
  */
 export function readDemonstrations(
   path: string,
   onNotice: (message: string) => void = () => {},
   world: WorldPrompt = NO_FORMS,
+  isAgent = false,
 ): Demonstration[] {
-  const records = parseRecords(path);
+  const parsed = parseRecords(path);
+  // What a gateway has kept and not joined yet.
+  const records = isCallRecord(parsed) ? [...joinCalls(parsed as readonly unknown[])] : parsed;
   if (records) {
-    if (isChatLog(records)) return convertChatLog(records, path, world);
+    if (isChatLog(records)) {
+      return isAgent ? convertAgentLog(conversationsOf(records), path) : convertChatLog(records, path, world);
+    }
     return convertAgentTraj(records, path, world);
   }
   const store = TraceStore.open(path);

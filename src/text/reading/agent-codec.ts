@@ -3,7 +3,7 @@
  * model's chat template; the action is the reply, with calls of tools as the model's format writes them.
  */
 import { createHash } from 'node:crypto';
-import { type AgentCall, printAgentReply, readAgentReply } from '../../core/agent-call.ts';
+import { type AgentCall, printAgentReply, readAgentCall, readAgentReply } from '../../core/agent-call.ts';
 import { UserError } from '../../core/errors.ts';
 import { largestOf, smallestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
@@ -16,6 +16,7 @@ import type { BpeTokenizer } from '../templates/tokenizer.ts';
 import { type ParsedReply, splitReasoning } from '../tools/tool-format.ts';
 import { AgentTemplate } from './agent-template.ts';
 import { type AgentReading, AgentTranscript, type AgentTurn, type ReadReply } from './agent-transcript.ts';
+import { exceedsTokens } from './chat-codec.ts';
 import type { Answer, Codec } from './codec.ts';
 import { ControlTokens } from './control-tokens.ts';
 import type { AnswerLimits, Observed, Refusal, Transcript } from './transcript.ts';
@@ -90,6 +91,10 @@ export class AgentCodec implements Codec, AgentReading {
     return new AgentTranscript(this, first);
   }
 
+  exceeds(text: string, tokens: number): boolean {
+    return exceedsTokens(this.#options.tokenizer, text, tokens);
+  }
+
   openText(text: string): Transcript {
     const ids = this.#options.tokenizer.encode(text);
     if (ids.length < 2) throw new RangeError(`agent: expected a text of two tokens or more, got ${ids.length}`);
@@ -159,6 +164,12 @@ export class AgentCodec implements Codec, AgentReading {
         );
       },
     };
+  }
+
+  /** Limits of the reply to a call that begins a conversation, as it was printed. @throws {RangeError} */
+  limitsOfCall(text: string): AnswerLimits | undefined {
+    const call = readAgentCall(text);
+    return this.limitsOf({ call, tools: call.tools ?? [] });
   }
 
   /** Grammar of the reply to a call; undefined where it is free. @throws {RangeError} where it cannot be held to one */

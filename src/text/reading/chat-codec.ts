@@ -130,10 +130,7 @@ export class ChatCodec implements Codec, Conversation {
    * one of twice the tokens is proof enough.
    */
   exceeds(text: string, tokens: number): boolean {
-    for (let length = 4 * tokens; length < text.length; length *= 2) {
-      if (this.#options.tokenizer.encodePlain(text.slice(0, length)).length > 2 * tokens) return true;
-    }
-    return false;
+    return exceedsTokens(this.#options.tokenizer, text, tokens);
   }
 
   openText(text: string): Transcript {
@@ -237,4 +234,12 @@ export class ChatCodec implements Codec, Conversation {
   isEnd(id: number | undefined): boolean {
     return id !== undefined && this.#ends.has(id);
   }
+}
+
+/** True where a text has more than `tokens` tokens for certain, found out in the time that a few times as many take. */
+export function exceedsTokens(tokenizer: BpeTokenizer, text: string, tokens: number): boolean {
+  for (let length = 4 * tokens; length < text.length; length *= 2) {
+    if (tokenizer.encodePlain(text.slice(0, length)).length > 2 * tokens) return true;
+  }
+  return false;
 }

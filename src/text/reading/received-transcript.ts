@@ -2,7 +2,7 @@
  * Transcripts from outside: an episode whose prompt a client rendered and sent, as plain data. Token prompting makes
  * them, the policy server reads them.
  */
-import { MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
+import { type AnswerLimits, MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
 
 /** Transcript as plain data; one turn of an episode. */
 export interface RenderedPrompt {
@@ -38,10 +38,17 @@ export class ReceivedTranscript implements Transcript {
   readonly prompt: Prompt;
   readonly tokens: number[];
   readonly table: string[];
+  readonly limits: AnswerLimits | undefined;
   readonly #candidates: RenderedPrompt['candidates'];
   #taken = 0;
 
-  constructor(rendered: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'> = { newActions: [] }) {
+  /** @param limits of the answer, besides those of the policy */
+  constructor(
+    rendered: RenderedPrompt,
+    { newActions }: Pick<Observed, 'newActions'> = { newActions: [] },
+    limits?: AnswerLimits | undefined,
+  ) {
+    this.limits = limits;
     const { prompt, after, focus, mentions, candidates } = rendered;
     this.#candidates = candidates;
     this.prompt = {

@@ -14,10 +14,11 @@ import { loadWorld } from '../../../src/world/open-world.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 5000 : 400;
 const formats = Object.keys(FORMATS) as FormatId[];
-/** The prompts of all worlds, by id. */
+/** The prompts of all worlds that are acted in by texts, by id. */
 const WORLDS: Record<string, WorldPrompt> = {};
 for (const [id, url] of Object.entries(registry)) {
-  WORLDS[id] = worldPrompt(await loadWorld(localUrl(url), id), {}, 'A world.');
+  const world = await loadWorld(localUrl(url), id);
+  if (!world.tools) WORLDS[id] = worldPrompt(world, {}, 'A world.');
 }
 const worlds = Object.keys(WORLDS);
 

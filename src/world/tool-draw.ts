@@ -1,4 +1,4 @@
-/** Drawing of an agent's episode: its calls as a tree, and the conversation that the newest of them continues. */
+/** Drawing of an episode of agents or tools: its calls as a tree, and the conversation that the newest of them continues. */
 import { type AgentCall, readAgentCall, readAgentReply } from '../core/agent-call.ts';
 import type { Draw, TextPanel } from '../core/draw.ts';
 import type { ConversationMessage } from '../core/model-call.ts';
@@ -14,7 +14,7 @@ interface DrawnCall {
 const MAX_LINES = 80;
 const MAX_LINE = 240;
 
-/** Draws an agent's episode. */
+/** Draws an episode of calls. */
 export const draw: Draw = (_task, first, turns) => {
   const calls = new Map<number, DrawnCall>();
   let newest = take(calls, first.observation);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { printAgentCall, printAgentReply } from '../../src/core/agent-call.ts';
 import type { ConversationMessage } from '../../src/core/model-call.ts';
-import { draw } from '../../src/gateway/agent-draw.ts';
+import { draw } from '../../src/world/tool-draw.ts';
 
 const task = { env: 'agent', index: 0, seed: 0 };
 const tools = [{ name: 'search', parameters: { type: 'object', properties: {} } }];
@@ -11,7 +11,7 @@ const user = (content: string): ConversationMessage => ({ role: 'user', content 
 const usage = { promptTokens: 0, completionTokens: 0 };
 const searched = printAgentReply({ content: '', calls: [{ name: 'search', arguments: '{}' }], finish: 'calls', usage });
 
-describe('the drawing of an agent', () => {
+describe('the drawing of calls', () => {
   it('shows the tree of calls, and the conversation of the newest', () => {
     const first = { kind: 'first', observation: call(0, null, user('lead')) } as const;
     const turns = [
