@@ -1,13 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openEnvironment } from '../../../envs/tau2/domain.ts';
 import type { Environment, Side } from '../../../envs/tau2/environment.ts';
 import * as tau2 from '../../../envs/tau2/index.ts';
-import { parity } from '../../../envs/tau2/parity.ts';
 import { parsePython } from '../../../envs/tau2/python/json.ts';
 import type { PyValue } from '../../../envs/tau2/python/values.ts';
 import type { TauTask } from '../../../envs/tau2/tasks.ts';
@@ -15,7 +10,6 @@ import type { Accounts } from '../../../envs/tau2/telecom/account-model.ts';
 import { telecom, telecomWorkflow } from '../../../envs/tau2/telecom/domain.ts';
 import type { ApnSettings, PhoneData } from '../../../envs/tau2/telecom/phone-model.ts';
 import type { Env, EnvStep } from '../../../src/core/env.ts';
-import type { Difference } from '../../../src/core/parity.ts';
 
 const taskById = new Map(telecom.tasks().map((task) => [task.id, task]));
 const base = telecom.splits().base!.map((id) => taskById.get(id)!);
@@ -339,29 +333,6 @@ describe('the account', () => {
     expect(list(', "limit": -1')).toEqual(['B1003', 'B1002']);
     expect(list(', "limit": 0')).toEqual([]);
     expect(list(', "limit": null')).toEqual(['B1003', 'B1002', 'B1001']);
-  });
-});
-
-const golden = join(process.env.LONGPLAY_GOLDEN ?? join(import.meta.dirname, '../../../../shared/golden'), 'tau2');
-
-describe.skipIf(!existsSync(golden))('recordings of the original (skipped without ../shared/golden)', () => {
-  it('are replayed: every 40th task of the carrier', async () => {
-    const text = gunzipSync(readFileSync(join(golden, 'telecom.jsonl.gz'))).toString('utf8');
-    const lines = text.split('\n').filter((line, i) => i % 40 === 0 && line !== '');
-    const file = join(mkdtempSync(join(tmpdir(), 'tau2-')), 'telecom.jsonl');
-    writeFileSync(file, lines.join('\n'));
-    const differences: Difference[] = [];
-    const counts = await parity(
-      [],
-      (difference) => differences.push(difference),
-      file,
-      () => {
-        throw new Error('no server is needed');
-      },
-    );
-    rmSync(dirname(file), { recursive: true });
-    expect(differences).toEqual([]);
-    expect(counts.episodes).toBeGreaterThan(120);
   });
 });
 
