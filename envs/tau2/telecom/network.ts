@@ -1,7 +1,7 @@
 /** State of the phone's network, and what follows from it: mobile data, speed, picture messages, the status bar. */
 import { formatFixed, roundFloat, str } from '../python/format.ts';
 import { attributeError, isTrue, lookUp } from '../python/operations.ts';
-import { Model, type PyValue } from '../python/values.ts';
+import { Model } from '../python/values.ts';
 import type { ApnSettings, Device, PhoneData, Signal, Technology } from './phone-model.ts';
 
 const SIGNAL_ICONS: Readonly<Record<Signal, string>> = {
@@ -111,8 +111,8 @@ export function formatSpeed(speed: Speed | undefined): string {
   return `Speed Test Result: ${formatFixed(speed.mbps, 2)} Mbps (${speed.grade}). ${speed.advice}`;
 }
 
-/** What Python's `and` of the conditions gives: a boolean, or the field that decided. @throws {PyError} */
-export function canSendMms(phone: PhoneData): PyValue {
+/** True where a picture message can be sent. @throws {PyError} where the APN's settings are none */
+export function canSendMms(phone: PhoneData): boolean {
   const { device } = phone;
   if (!hasMobileData(phone)) return false;
   if (device.network_technology_connected === '2G') return false;

@@ -105,6 +105,21 @@ describe('choices of the carrier without a user', () => {
     }
   });
 
+  it('let a transfer at once solve 20 of 114 tasks, all without service, 12 of them held out', async () => {
+    const env = tau2.createEnv({ domain: 'telecom' });
+    const test = new Set(env.tasks.split('test'));
+    const solved: number[] = [];
+    for (const index of env.tasks.sets!.base!) {
+      const session = await env.open({ env: 'tau2', index, seed: 0 });
+      let last: EnvStep | undefined;
+      for (const text of ['transfer_to_human_agents', 'phone', 'done']) last = await session.step(text);
+      if (last!.reward > 0) solved.push(index);
+    }
+    expect(solved).toHaveLength(20);
+    expect(solved.filter((index) => test.has(index))).toHaveLength(12);
+    expect(new Set(solved.map((index) => env.tasks.label(index)))).toEqual(new Set(['no service']));
+  });
+
   it('are labelled by the kind of problem', () => {
     const { tasks } = tau2.createEnv({ domain: 'telecom' });
     expect(tasks.labels).toEqual(['no service', 'mobile data', 'picture messages']);
