@@ -1,8 +1,9 @@
 /** Digests and differences of databases, as the recordings of the original give them. */
 import { createHash } from 'node:crypto';
 import { compareText, dumpFloat, quoteAscii } from './python/format.ts';
+import type { ModelType } from './python/model.ts';
 import { isEqual } from './python/operations.ts';
-import { fieldsOf, isDict, type Model, type PyDict, type PyValue, Table } from './python/values.ts';
+import { fieldsOf, isDict, Model, type PyDict, type PyValue, Table } from './python/values.ts';
 
 /** Way to write a database as one text. */
 interface Style {
@@ -46,7 +47,7 @@ function write(value: PyValue, style: Style): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `[${value.map((one) => write(one, style)).join(style.comma)}]`;
   const writeRow = value instanceof Table ? writeShared : write;
-  const entries = entriesOf(value).sort(([a], [b]) => compareKeys(a, b));
+  const entries = value instanceof Model ? sortedFieldsOf(value) : sortEntries(entriesOf(value));
   return `{${entries.map(([key, one]) => style.quote(key) + style.colon + writeRow(one, style)).join(style.comma)}}`;
 }
 
@@ -71,6 +72,20 @@ function writeShared(row: PyValue, style: Style): string {
     style.known.set(row, text);
   }
   return text;
+}
+
+const sortedNames = new WeakMap<ModelType, readonly string[]>();
+
+/** Fields of a model, sorted; those of one type are sorted once. */
+function sortedFieldsOf(model: Model): [string, PyValue][] {
+  const type = Model.typeOf(model);
+  let names = sortedNames.get(type);
+  if (!names) sortedNames.set(type, (names = sortEntries(fieldsOf(model)).map(([name]) => name)));
+  return names.map((name) => [name, Reflect.get(model, name)]);
+}
+
+function sortEntries(entries: [string, PyValue][]): [string, PyValue][] {
+  return entries.sort(([a], [b]) => compareKeys(a, b));
 }
 
 /** Compares keys by code points; the usual ones need no look at halves of surrogates. */

@@ -24,7 +24,7 @@ export interface Domain {
    * and agrees.
    */
   readonly hasScript?: boolean | undefined;
-  /** Values that a choosing policy may use in arguments besides those that the conversation has shown. */
+  /** Values that a choosing policy may always use in arguments, before those that the conversation has shown. */
   readonly values?: readonly string[] | undefined;
   /** Labels of tasks, e.g. kinds of problems. Absent: the number of gold actions that change a database. */
   readonly labels?: { readonly all: readonly string[]; of(task: TauTask): string } | undefined;

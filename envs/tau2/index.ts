@@ -6,6 +6,7 @@ import { oracle } from './oracle.ts';
 
 export { Tau2 } from './env.ts';
 export { parity } from './parity.ts';
+export { view } from './view.ts';
 
 /** A world of tools: its observations are model calls, its actions replies. */
 export const tools = true;

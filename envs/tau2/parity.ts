@@ -10,7 +10,7 @@ import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts'
 import { changesOf, fingerprintOf, toJson } from './digest.ts';
 import { type Domain, openEnvironment } from './domain.ts';
 import { DOMAINS } from './domains.ts';
-import type { Environment, Side } from './environment.ts';
+import { type Environment, formatResult, type Side } from './environment.ts';
 import type { Message } from './orchestrator.ts';
 import { replayEpisodes } from './parity-episodes.ts';
 import type { Arguments } from './python/calls.ts';
@@ -68,26 +68,21 @@ function replayTasks(rows: readonly Row[], report: Report): ParityCounts {
   return { episodes, steps };
 }
 
+/** Replays the initial actions of a task; the start that a recording tells of is the state behind them. */
 function replayStart(domain: Domain, task: TauTask, row: Row, where: string, report: Report, hashes: Hashes): void {
-  const start = openEnvironment(domain, undefined, false);
-  const recorded = row.get('start') as unknown as Row;
-  for (const [side, name] of SIDES) {
-    compare(report, where, `${name} hash at the start`, recorded.get(`${name}_hash`), hashes.of(start, side));
-    compare(report, where, `${name} digest at the start`, recorded.get(`${name}_digest`), start.digest(side));
-  }
   const environment = openEnvironment(domain, { ...task, initialActions: [] }, false);
   let before = hashes.all(environment);
   for (const [i, action] of ((row.get('init') ?? []) as unknown as readonly Row[]).entries()) {
     const { side, name, args } = task.initialActions[i]!;
     const at = `${where}, initial action ${i} (${name})`;
-    compare(report, at, 'returned', action.get('returns'), printResult(environment.run(side, name, args)));
+    compare(report, at, 'returned', action.get('returns'), formatResult(environment.run(side, name, args)));
     before = hashes.compare(report, at, action, before, environment);
   }
-}
-
-/** Text of what an initial action returns. */
-function printResult(result: PyValue): PyValue {
-  return result;
+  const start = row.get('start') as unknown as Row;
+  for (const [side, name] of SIDES) {
+    compare(report, where, `${name} hash at the start`, start.get(`${name}_hash`), hashes.of(environment, side));
+    compare(report, where, `${name} digest at the start`, start.get(`${name}_digest`), environment.digest(side));
+  }
 }
 
 function replayRun(

@@ -15,7 +15,13 @@ const REPLY_TEXT = 'Done.';
 
 /** Values that a conversation has shown, newest last; each once. */
 export class SeenValues {
+  readonly #kept: readonly string[];
   readonly #values = new Set<string>();
+
+  /** @param kept values that count as the newest ones all the time, the first one first */
+  constructor(kept: readonly string[] = []) {
+    this.#kept = [...new Set(kept)];
+  }
 
   /** Takes the values of new messages: strings and numbers of JSON, quoted texts, numbers, short pieces of lines. */
   add(messages: readonly ConversationMessage[]): void {
@@ -30,15 +36,21 @@ export class SeenValues {
 
   /** Newest values, the newest first. @param count at most */
   newest(count: number): string[] {
-    return [...this.#values].slice(-count).reverse();
+    return this.#newest(() => true, count);
   }
 
   /** Newest numbers among them. */
   newestNumbers(count: number): string[] {
-    return [...this.#values]
-      .filter((value) => value.trim() !== '' && Number.isFinite(Number(value)))
-      .slice(-count)
-      .reverse();
+    return this.#newest((value) => value.trim() !== '' && Number.isFinite(Number(value)), count);
+  }
+
+  #newest(isWanted: (value: string) => boolean, count: number): string[] {
+    const found = this.#kept.filter(isWanted);
+    for (const value of [...this.#values].reverse()) {
+      if (found.length >= count) break;
+      if (isWanted(value) && !this.#kept.includes(value)) found.push(value);
+    }
+    return found.slice(0, count);
   }
 }
 
@@ -109,7 +121,7 @@ export function listChoices(
   if (!stage) return listTools(call, seen);
   const { tool, args } = stage;
   const name = requiredOf(tool).find((one) => !(one in args))!;
-  const values = valuesFor(propertyOf(tool, name), seen);
+  const values = valuesFor(tool, name, seen);
   const byText = new Map(values.map((value) => [typeof value === 'string' ? value : JSON.stringify(value), value]));
   return {
     texts: [...byText.keys()],
@@ -125,10 +137,7 @@ function listTools({ tools, toolChoice }: Pick<ModelCall, 'tools' | 'toolChoice'
     if (toolChoice === 'none') return false;
     if (typeof toolChoice === 'object' && toolChoice.name !== tool.name) return false;
     const required = requiredOf(tool);
-    return (
-      required.length < MAX_PARTIAL_STEPS &&
-      required.every((name) => valuesFor(propertyOf(tool, name), seen).length > 0)
-    );
+    return required.length < MAX_PARTIAL_STEPS && required.every((name) => valuesFor(tool, name, seen).length > 0);
   });
   const words = toolChoice === 'auto' || toolChoice === 'none' ? [REPLY] : [];
   return {
@@ -157,27 +166,44 @@ function requiredOf({ parameters }: Tool): readonly string[] {
   return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
 }
 
-function propertyOf({ parameters }: Tool, name: string): JsonSchema {
-  const { properties } = parameters;
-  const property = isRecord(properties) ? properties[name] : undefined;
-  return isRecord(property) ? property : {};
+/** References that are followed one after another, and schemas that are looked at for one argument: they may go in circles. */
+const MAX_REFERENCES = 8;
+const MAX_SCHEMAS = 256;
+
+/** Follows references within the tool's schema (`#/$defs/Color`); any value where one leads nowhere. */
+function followReferences(schema: JsonSchema, root: JsonSchema): JsonSchema {
+  let found: unknown = schema;
+  for (let i = 0; i < MAX_REFERENCES && isRecord(found) && typeof found.$ref === 'string'; i++) {
+    const path = found.$ref.startsWith('#/') ? found.$ref.slice(2).split('/') : [];
+    found = path.reduce<unknown>((at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined), root);
+  }
+  return isRecord(found) && found.$ref === undefined ? found : {};
 }
 
-/** Values that an argument can take. */
-function valuesFor(schema: JsonSchema, seen: SeenValues): readonly unknown[] {
-  const { enum: listed, const: only, type, anyOf } = schema;
-  if (Array.isArray(listed)) return listed.slice(0, ACTIONS_PER_STAGE);
-  if (only !== undefined) return [only];
-  if (Array.isArray(anyOf)) {
-    return anyOf.flatMap((one) => (isRecord(one) ? valuesFor(one, seen) : [])).slice(0, ACTIONS_PER_STAGE);
-  }
-  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
-  if (types.includes('boolean')) return [true, false];
-  if (types.includes('integer') || types.includes('number')) {
-    const numbers = seen.newestNumbers(ACTIONS_PER_STAGE).map(Number);
-    return types.includes('number') ? numbers : numbers.filter(Number.isSafeInteger);
-  }
-  return types.includes('string') || type === undefined ? seen.newest(ACTIONS_PER_STAGE) : [];
+/** Values that an argument can take. Where one of several schemas lists its values, the others are left out. */
+function valuesFor({ parameters }: Tool, name: string, seen: SeenValues): readonly unknown[] {
+  const { properties } = parameters;
+  const property = isRecord(properties) ? properties[name] : undefined;
+  let schemas = 0;
+  const valuesOf = (given: JsonSchema): readonly unknown[] => {
+    if (++schemas > MAX_SCHEMAS) return [];
+    const { enum: listed, const: only, type, anyOf } = followReferences(given, parameters);
+    if (Array.isArray(listed)) return listed.slice(0, ACTIONS_PER_STAGE);
+    if (only !== undefined) return [only];
+    if (Array.isArray(anyOf)) {
+      const members = anyOf.filter(isRecord).map((one) => followReferences(one, parameters));
+      const listing = members.filter((one) => Array.isArray(one.enum) || one.const !== undefined);
+      return (listing.length > 0 ? listing : members).flatMap(valuesOf).slice(0, ACTIONS_PER_STAGE);
+    }
+    const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+    if (types.includes('boolean')) return [true, false];
+    if (types.includes('integer') || types.includes('number')) {
+      const numbers = seen.newestNumbers(ACTIONS_PER_STAGE).map(Number);
+      return types.includes('number') ? numbers : numbers.filter(Number.isSafeInteger);
+    }
+    return types.includes('string') || type === undefined ? seen.newest(ACTIONS_PER_STAGE) : [];
+  };
+  return isRecord(property) ? valuesOf(property) : valuesOf({});
 }
 
 /** Call as far as it says what a reply may be. */
@@ -185,14 +211,14 @@ type Choosable = Pick<ModelCall, 'tools' | 'toolChoice'>;
 
 /** Chooser of replies to the calls of an episode, one stage after another. */
 export class ReplyChooser {
-  readonly #seen = new SeenValues();
+  readonly #seen: SeenValues;
   #call: Choosable = { tools: [], toolChoice: 'auto' };
   #stage: ReplyStage | undefined;
   #choices: StageChoices | undefined;
 
-  /** Takes the values of messages that belong to no call. */
-  see(messages: readonly ConversationMessage[]): void {
-    this.#seen.add(messages);
+  /** @param kept values that are always offered, before those that the conversation has shown */
+  constructor(kept?: readonly string[]) {
+    this.#seen = new SeenValues(kept);
   }
 
   /** Begins with a call. @param messages those that came with it */

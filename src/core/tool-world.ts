@@ -36,7 +36,7 @@ export interface ToolEpisode {
   readonly tools: readonly Tool[];
   /** Constraint on their use; `auto` where absent. */
   readonly toolChoice?: ToolChoice | undefined;
-  /** Values that a choosing policy may use in arguments besides those that the conversation has shown. */
+  /** Values that a choosing policy may always use in arguments, before those that the conversation has shown. */
   readonly values?: readonly string[] | undefined;
   /**
    * Takes a reply: its calls, or its text where it has none. Names and arguments are as they were written; what does not fit a
@@ -60,14 +60,14 @@ export function openToolSession(episode: ToolEpisode): Session {
 class ToolSession implements Session {
   readonly first;
   readonly #episode: ToolEpisode;
-  readonly #chooser = new ReplyChooser();
+  readonly #chooser: ReplyChooser;
   #replies = 0;
   #isOver = false;
 
   constructor(episode: ToolEpisode) {
     const { opening, tools, toolChoice = 'auto', values } = episode;
     this.#episode = episode;
-    if (values) this.#chooser.see([{ role: 'user', content: JSON.stringify(values) }]);
+    this.#chooser = new ReplyChooser(values);
     this.#chooser.begin({ tools, toolChoice }, opening);
     const observation = printAgentCall({ call: 0, parent: null, messages: opening, tools, toolChoice });
     this.first = { kind: 'first', observation } as const;

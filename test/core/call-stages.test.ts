@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AgentReply } from '../../src/core/agent-call.ts';
 import { isReply, listChoices, REPLY, type ReplyStage, SeenValues, valuesIn } from '../../src/core/call-stages.ts';
 import { ACTIONS_PER_STAGE } from '../../src/core/env.ts';
-import type { Tool, ToolChoice } from '../../src/core/model-call.ts';
+import type { JsonSchema, Tool, ToolChoice } from '../../src/core/model-call.ts';
 
 const tool = (name: string, properties: Record<string, object>, required = Object.keys(properties)): Tool => ({
   name,
@@ -52,6 +52,61 @@ describe('values of a conversation', () => {
     values.add([{ role: 'assistant', content: '"c"' }]);
     values.add([{ role: 'tool', callId: '', content: '["a"]' }]);
     expect(values.newest(2)).toEqual(['a', 'b']);
+  });
+
+  it('keep those that are given before all, and name none twice', () => {
+    const values = new SeenValues(['k', '7', 'k']);
+    values.add([{ role: 'user', content: JSON.stringify(['a', 'k', 8]) }]);
+    values.add([{ role: 'user', content: JSON.stringify(Array.from({ length: 99 }, (_, i) => `v${i}`)) }]);
+    expect(values.newest(4)).toEqual(['k', '7', 'v98', 'v97']);
+    expect(values.newest(200).filter((value) => value === 'k')).toHaveLength(1);
+    expect(values.newestNumbers(2)).toEqual(['7', '8']);
+  });
+});
+
+describe('values of an argument', () => {
+  const list = (parameters: JsonSchema) => {
+    const tool: Tool = { name: 'paint', description: '', parameters: { required: ['color'], ...parameters } };
+    return listChoices({ tools: [tool], toolChoice: 'auto' }, { tool, args: {} }, seen('["a", "b"]')).texts;
+  };
+  const color = { enum: ['red', 'blue'] };
+
+  it.each<[string, JsonSchema, readonly string[]]>([
+    ['a reference', { properties: { color: { $ref: '#/$defs/Color' } }, $defs: { Color: color } }, ['red', 'blue']],
+    [
+      'two references',
+      { properties: { color: { $ref: '#/$defs/A' } }, $defs: { A: { $ref: '#/$defs/B' }, B: color } },
+      ['red', 'blue'],
+    ],
+    [
+      'a list, or any text',
+      { properties: { color: { anyOf: [{ $ref: '#/$defs/Color' }, { type: 'string' }] } }, $defs: { Color: color } },
+      ['red', 'blue'],
+    ],
+    [
+      'an object, or a text',
+      { properties: { color: { anyOf: [{ type: 'object' }, { type: 'string' }] } } },
+      ['b', 'a'],
+    ],
+    [
+      'a reference to an object',
+      { properties: { color: { $ref: '#/$defs/O' } }, $defs: { O: { type: 'object' } } },
+      [],
+    ],
+    ['a reference that leads nowhere', { properties: { color: { $ref: '#/$defs/Color' } } }, ['b', 'a']],
+    [
+      'a reference to itself',
+      { properties: { color: { $ref: '#/$defs/A' } }, $defs: { A: { $ref: '#/$defs/A' } } },
+      ['b', 'a'],
+    ],
+  ])('of %s', (_, parameters, expected) => {
+    expect(list(parameters)).toEqual(expected);
+  });
+
+  it('end where schemas go in circles', () => {
+    const members = Array.from({ length: 64 }, () => ({ $ref: '#/$defs/A' }));
+    const circle = { properties: { color: { $ref: '#/$defs/A' } }, $defs: { A: { anyOf: members } } };
+    expect(list(circle)).toEqual([]);
   });
 });
 

@@ -41,7 +41,7 @@ export function bindArguments(
     const count = `${missing.length} required positional argument${missing.length === 1 ? '' : 's'}`;
     throw typeError(`${name}() missing ${count}: ${joinNames(missing)}`);
   }
-  return parameters.map((parameter) => given.get(parameter) ?? defaults[parameter] ?? null);
+  return parameters.map((parameter) => (given.has(parameter) ? given.get(parameter)! : defaults[parameter]!));
 }
 
 /** `'a'`, `'a' and 'b'`, `'a', 'b', and 'c'`. */

@@ -62,8 +62,12 @@ export function str(value: PyValue): string {
   return typeof value === 'string' ? value : repr(value);
 }
 
+/** Printable ASCII without the quote and the backslash. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 /** Text of JSON with non-ASCII characters and controls escaped, as `json.dumps` writes it. */
 export function quoteAscii(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   return JSON.stringify(text).replace(/[\u007f-\uffff]/g, (unit) =>
     unit === '\u007f' ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

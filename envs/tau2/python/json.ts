@@ -28,6 +28,14 @@ export function parsePython(text: string): PyValue {
   return value;
 }
 
+/**
+ * Parses a list item by item, so that what is dropped of an item need not be kept until the end of a long list.
+ * @throws {SyntaxError} as `parsePython`, and for what is no list
+ */
+export function parseItems(text: string): Generator<PyValue> {
+  return new Reader(text.toWellFormed()).items();
+}
+
 class Reader {
   readonly #text: string;
   #at = 0;
@@ -49,6 +57,21 @@ class Reader {
       return word[1];
     }
     return this.#number();
+  }
+
+  *items(): Generator<PyValue> {
+    this.#skip();
+    if (!this.#take('[')) this.#fail();
+    this.#skip();
+    if (!this.#take(']')) {
+      for (;;) {
+        yield this.value(1);
+        this.#skip();
+        if (this.#take(']')) break;
+        if (!this.#take(',')) this.#fail();
+      }
+    }
+    this.end();
   }
 
   end(): void {

@@ -9,13 +9,15 @@ const NAMES = [
   'transfer_to_human_agents',
   'done',
   'get_users',
+  'toggle_airplane_mode',
+  'set_apn_settings',
   'no_such_tool',
   '',
   '🜂',
 ];
 const ARGUMENTS = [
   '{}', '', '[]', 'null', '{"order_id": "#W2378156"}', '{"expression": "2 * (3 - 1"}', '{"expression": "9**9**9"}',
-  '{"summary": "x"}', '{"a": 1', '{"order_id": {"a": [1.0, null]}}', '{"order_id": "\\ud800"}', '{"self": 1}',
+  '{"summary": "x"}', '{"a": 1', '{"order_id": {"a": [1.0, null]}}', '{"order_id": "\\ud800"}', '{"self": 1}', '{"apn_settings": 2.5}',
 ]; // biome-ignore format: a list
 const CONTENTS = ['', ' ', 'Hello', '###STOP###', '{"a":1}', '\u2028'];
 
@@ -32,6 +34,7 @@ for (const options of [
   { domain: 'mock' },
   { domain: 'retail' },
   { domain: 'airline' },
+  { domain: 'telecom' },
 ]) {
   const share = options.domain === 'mock' ? 0.5 : 0.2;
   const subject = { createEnv: () => tau2.createEnv(options), texts };
