@@ -5,7 +5,7 @@
 
 import { digestOf, hashOf } from './digest.ts';
 import { type Arguments, bindArguments, type Method } from './python/calls.ts';
-import { PyError, valueError } from './python/errors.ts';
+import { PyError, typeError, valueError } from './python/errors.ts';
 import { dumps, str } from './python/format.ts';
 import { isDict, Model, type PyValue } from './python/values.ts';
 
@@ -93,10 +93,13 @@ export class Environment {
 
   /** Makes a call of a tool, and no more: this is how gold actions run. @throws {PyError} */
   make(side: Side, name: string, given: Arguments): PyValue {
-    for (const own of ['self', 'tool_name', 'requestor']) {
-      if (!given.has(own)) continue;
-      const what = own === 'requestor' ? 'keyword argument' : 'argument';
-      throw new PyError('TypeError', `Environment.make_tool_call() got multiple values for ${what} '${own}'`);
+    // Python's own parameters: of two values for `requestor` the call itself is refused, by the function's full name.
+    if (given.has('requestor')) {
+      const name = 'tau2.environment.environment.Environment.make_tool_call()';
+      throw typeError(`${name} got multiple values for keyword argument 'requestor'`);
+    }
+    for (const own of ['self', 'tool_name']) {
+      if (given.has(own)) throw typeError(`Environment.make_tool_call() got multiple values for argument '${own}'`);
     }
     const { agent, user } = this.#sides;
     if (side === 'user') {

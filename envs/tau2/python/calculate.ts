@@ -62,18 +62,35 @@ const TOKEN = / *((?:\d+\.?\d*|\.\d+)|\*\*|\/\/|[-+*/().])/y;
 type Node = () => Operand;
 
 class Parser {
-  readonly #tokens: string[];
+  readonly #tokens: readonly string[];
+  readonly #isUnclosed: boolean;
   #at = 0;
+  /** Furthest token that was looked at. */
+  #furthest = 0;
 
   constructor(expression: string) {
-    this.#tokens = tokenize(expression);
+    const { tokens, isUnclosed } = tokenize(expression);
+    this.#tokens = tokens;
+    this.#isUnclosed = isUnclosed;
   }
 
   parse(): Operand {
     if (this.#tokens.length === 0) throw syntaxError('invalid syntax', 0);
     const node = this.#sum(0);
-    if (this.#at < this.#tokens.length) throw syntaxError();
+    const next = this.#peek();
+    if (next !== undefined) throw this.#failBehind(next, 0);
     return node();
+  }
+
+  #peek(): string | undefined {
+    this.#furthest = Math.max(this.#furthest, this.#at);
+    return this.#tokens[this.#at];
+  }
+
+  /** Error of bad syntax; a bracket that is open counts where the end was looked at. */
+  #fail(message?: string): PyError {
+    const isAtEnd = this.#furthest >= this.#tokens.length;
+    return syntaxError(this.#isUnclosed && isAtEnd ? "'(' was never closed" : message);
   }
 
   #sum(depth: number): Node {
@@ -117,49 +134,82 @@ class Parser {
     let node = this.#atom(depth);
     while (this.#take('(')) {
       const callee = node;
-      const argument = this.#tokens[this.#at] === ')' ? undefined : this.#inner(depth);
+      const stars = this.#take('*', '**');
+      const argument = !stars && this.#peek() === ')' ? undefined : this.#inner(depth);
       if (!argument) this.#at++;
       node = () => {
         const value = callee();
-        argument?.();
+        const given = argument?.();
+        if (stars && given !== TUPLE) throw unpackError(value, stars, given!);
         throw typeError(`'${kindOf(value)}' object is not callable`);
       };
     }
+    this.#lookBehindPoint();
     return node;
   }
 
+  /** A point behind a value would name an attribute: Python looks at what follows. */
+  #lookBehindPoint(): void {
+    if (this.#peek() !== '.') return;
+    this.#furthest = Math.max(this.#furthest, this.#at + 1);
+  }
+
   #atom(depth: number): Node {
-    const token = this.#tokens[this.#at++];
+    const token = this.#peek();
+    if (token !== '(' && !/\d/.test(token ?? '')) throw this.#fail();
+    this.#at++;
     if (token === '(') {
-      if (this.#tokens[this.#at] !== ')') return this.#inner(depth);
+      const stars = this.#take('*', '**');
+      if (stars) throw this.#failStarred(stars, depth);
+      if (this.#peek() !== ')') return this.#inner(depth);
       this.#at++;
       return () => TUPLE;
     }
-    if (token === undefined || !/\d/.test(token)) throw syntaxError();
-    const value = token.includes('.') ? Number(token) : BigInt(token);
+    const value = token!.includes('.') ? Number(token) : BigInt(token!);
     return () => value;
   }
 
   /** Expression up to the bracket that closes it. */
   #inner(depth: number): Node {
     const node = this.#sum(depth + 1);
-    const next = this.#tokens[this.#at];
-    if (next !== ')')
-      throw syntaxError(/^[\d.]/.test(next ?? '') ? 'invalid syntax. Perhaps you forgot a comma?' : undefined);
+    const next = this.#peek();
+    if (next !== ')') throw this.#failBehind(next, depth, 'invalid syntax. Perhaps you forgot a comma?');
     this.#at++;
     return node;
   }
 
+  /** Error of stars behind a bracket: Python knows an expression behind them, up to the bracket that closes it. */
+  #failStarred(stars: string, depth: number): PyError {
+    try {
+      this.#inner(depth);
+    } catch (thrown) {
+      return thrown as PyError;
+    }
+    return syntaxError(`cannot use ${stars === '**' ? 'double ' : ''}starred expression here`);
+  }
+
+  /**
+   * Error of what stands behind an expression. Where it begins another one, Python reads that too.
+   * @param message for another expression
+   */
+  #failBehind(next: string | undefined, depth: number, message?: string): PyError {
+    if (!/\d/.test(next ?? '')) return this.#fail();
+    try {
+      this.#sum(depth + 1);
+    } catch {}
+    return this.#fail(message);
+  }
+
   #take(...signs: readonly string[]): string | undefined {
-    const token = this.#tokens[this.#at];
+    const token = this.#peek();
     if (token === undefined || !signs.includes(token)) return undefined;
     this.#at++;
     return token;
   }
 }
 
-/** Tokens of an expression. @throws {PyError} for leading zeros and for brackets without their partners */
-function tokenize(expression: string): string[] {
+/** Tokens of an expression. @throws {PyError} for leading zeros and for a bracket that closes nothing */
+function tokenize(expression: string): { readonly tokens: readonly string[]; readonly isUnclosed: boolean } {
   const tokens: string[] = [];
   let open = 0;
   let isDeep = false;
@@ -177,8 +227,13 @@ function tokenize(expression: string): string[] {
     tokens.push(token);
   }
   if (isDeep) throw syntaxError('too many nested parentheses');
-  if (open > 0) throw syntaxError("'(' was never closed");
-  return tokens;
+  return { tokens, isUnclosed: open > 0 };
+}
+
+function unpackError(callee: Operand, stars: string, given: Operand): PyError {
+  const shown = typeof callee === 'number' ? formatFloat(callee) : callee === TUPLE ? '()' : String(callee);
+  const needed = stars === '*' ? 'an iterable' : 'a mapping';
+  return typeError(`${shown} argument after ${stars} must be ${needed}, not ${kindOf(given)}`);
 }
 
 function kindOf(value: Operand): string {
@@ -287,7 +342,7 @@ function floorDivide(left: number, right: number): number {
   const remainder = left % right;
   let quotient = (left - remainder) / right;
   if (remainder !== 0 && right < 0 !== remainder < 0) quotient -= 1;
-  if (quotient === 0) return left / right < 0 ? -0 : 0;
+  if (quotient === 0) return Object.is(Math.sign(left / right), 0) || left / right > 0 ? 0 : -0;
   const floor = Math.floor(quotient);
   return quotient - floor > 0.5 ? floor + 1 : floor;
 }

@@ -113,7 +113,7 @@ export function dumpFloat(value: number): string {
  * @param digits 0 to 20
  */
 export function roundFloat(value: number, digits: number): number {
-  return Math.abs(value) < 2 ** 53 ? Number(formatFixed(value, digits)) : value;
+  return value !== 0 && Math.abs(value) < 2 ** 53 ? Number(formatFixed(value, digits)) : value; // -0.0 keeps its sign
 }
 
 /** `f'{value:.{digits}f}'` of a float. @param digits 0 to 20 */

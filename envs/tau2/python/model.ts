@@ -119,10 +119,13 @@ export const int: Kind = (value, at, report) => {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'boolean') return BigInt(value);
   if (typeof value === 'number') {
-    if (Number.isInteger(value)) return BigInt(value);
-    const hasEnd = Number.isFinite(value);
-    const type = hasEnd ? 'int_from_float' : 'finite_number';
-    const message = hasEnd ? `${INTEGER}, got a number with a fractional part` : 'Input should be a finite number';
+    const isWhole = Number.isInteger(value);
+    if (isWhole && Math.abs(value) < 2 ** 63) return BigInt(value);
+    const [type, message] = isWhole
+      ? ['int_parsing_size', 'Unable to parse input string as an integer, exceeded maximum size']
+      : Number.isFinite(value)
+        ? ['int_from_float', `${INTEGER}, got a number with a fractional part`]
+        : ['finite_number', 'Input should be a finite number'];
     report({ at, type, message, input: value });
   } else if (typeof value === 'string') {
     const digits = /^\s*([+-]?\d+(?:_\d+)*)(?:\.0*)?\s*$/.exec(value)?.[1]?.replaceAll('_', '');
@@ -135,12 +138,18 @@ export const int: Kind = (value, at, report) => {
 
 const NUMBER = 'Input should be a valid number';
 
+const DIGITS = String.raw`\d+(?:_\d+)*`;
+const FLOAT = new RegExp(`^[+-]?(?:${DIGITS}(?:\\.(?:${DIGITS})?)?|\\.${DIGITS})(?:e[+-]?${DIGITS})?$`);
+
 /** Float. */
 export const float: Kind = (value, at, report) => {
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint' || typeof value === 'boolean') return Number(value);
   if (typeof value === 'string') {
-    if (/^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$/.test(value)) return Number(value);
+    const word = value.trim().toLowerCase();
+    if (FLOAT.test(word)) return Number(word.replaceAll('_', ''));
+    const special = /^([+-]?)(inf|infinity|nan)$/.exec(word);
+    if (special) return special[2] === 'nan' ? Number.NaN : Number(`${special[1]}Infinity`);
     const message = `${NUMBER}, unable to parse string as a number`;
     report({ at, type: 'float_parsing', message, input: value });
   } else report({ at, type: 'float_type', message: NUMBER, input: value });

@@ -38,6 +38,8 @@ describe('numbers', () => {
     [0.125, 0.12],
     [0.375, 0.38],
     [-0.125, -0.12],
+    [-0, -0],
+    [-0.001, -0],
     [1.005, 1],
     [1e300, 1e300],
   ])('rounds %d to %d', (value, rounded) => expect(roundFloat(value, 2)).toBe(rounded));
@@ -121,6 +123,8 @@ describe('calculate', () => {
     ['10**400/10**399', '10.0'],
     ['241 - (172 - (4.298))', '73.3'],
     ['0.1+0.2', '0.3'],
+    ['-.5 * 0', '-0.0'],
+    ['0//-3.5', '-0.0'],
     ['1/3', '0.33'],
   ])('computes %s = %s', (expression, result) => expect(calculate(expression)).toBe(result));
 
@@ -140,6 +144,12 @@ describe('calculate', () => {
     ['(007)', `${zeros} (<string>, line 1)`],
     ['1 01', `${zeros} (<string>, line 1)`],
     ['(1 +)', 'invalid syntax (<string>, line 1)'],
+    ['(*+10* -/', 'invalid syntax (<string>, line 1)'],
+    ['0 10(3.5- /', 'invalid syntax (<string>, line 1)'],
+    ['()5(', "'(' was never closed (<string>, line 1)"],
+    ['1(7.7.', "'(' was never closed (<string>, line 1)"],
+    ['(*2)', 'cannot use starred expression here (<string>, line 1)'],
+    ['10 (*2)', '10 argument after * must be an iterable, not int'],
     ['1 ***2', 'invalid syntax (<string>, line 1)'],
     ['0**-1', '0.0 cannot be raised to a negative power'],
     ['(-8)**.5', "float() argument must be a string or a real number, not 'complex'"],
@@ -226,6 +236,16 @@ describe('models', () => {
     for (const on of ['constructor', 'maybe', 2n, null]) {
       expect(fault(() => flag.of({ on }))).toContain('Input should be a valid boolean');
     }
+  });
+  it('reads floats of texts as Python does, and no int that is too large for one', () => {
+    const number = new ModelType('Number', { n: kind.float });
+    expect(['1_000', ' 2. ', '.5e1', '-inf'].map((n) => dumps(number.of({ n })))).toEqual(
+      ['1000.0', '2.0', '5.0', '-Infinity'].map((n) => `{"n": ${n}}`),
+    );
+    for (const n of ['', '1__0', '0x1', 'one', '1e']) expect(fault(() => number.of({ n }))).toContain('float_parsing');
+    expect(fault(() => new ModelType('Count', { n: kind.int }).of({ n: 1e20 }))).toContain(
+      'exceeded maximum size [type=int_parsing_size, input_value=1e+20, input_type=float]',
+    );
   });
   it('cuts a long input in its middle', () => {
     const long = new ModelType('Note', { text: kind.int });
