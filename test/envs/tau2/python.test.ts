@@ -197,6 +197,7 @@ describe('arguments', () => {
   const call = (parameters: string, given: Record<string, PyValue>) =>
     bindArguments('T.f', { parameters: parameters.split(' '), defaults: { d: 1n } }, new Map(Object.entries(given)));
   it('binds by name, with defaults', () => expect(call('a b d', { b: 2n, a: null })).toEqual([null, 2n, 1n]));
+  it('takes a null that is given for no default', () => expect(call('a d', { a: 1n, d: null })).toEqual([1n, null]));
   it('names what is missing or unexpected', () => {
     expect(fault(() => call('a b d', { a: 1n }))).toBe("T.f() missing 1 required positional argument: 'b'");
     expect(fault(() => call('a b', {}))).toBe("T.f() missing 2 required positional arguments: 'a' and 'b'");
