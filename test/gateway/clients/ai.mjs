@@ -1,14 +1,5 @@
 /** AI SDK over any of its providers: `generateText`, `streamText`, agents, structured answers. */
-import {
-  generateObject,
-  generateText,
-  Output,
-  pruneMessages,
-  stepCountIs,
-  streamText,
-  ToolLoopAgent,
-  tool,
-} from 'ai';
+import { generateObject, generateText, Output, pruneMessages, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
 import { ANSWER, QUESTION, SYSTEM, TOOLS, UNICODE, zodOf } from './quiz.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -77,7 +68,14 @@ export function scenariosOf(modelOf) {
     unicode: plain({ prompt: UNICODE }),
     tools: loop(),
     'tools-stream': loop({}, streamAll),
-    'tools-params': loop({ temperature: 0.5, topP: 0.9, topK: 5, frequencyPenalty: 0.1, seed: 7, maxOutputTokens: 500 }),
+    'tools-params': loop({
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 5,
+      frequencyPenalty: 0.1,
+      seed: 7,
+      maxOutputTokens: 500,
+    }),
     reasoning: loop(),
     'reasoning-stream': loop({}, streamAll),
     parallel: loop(),
@@ -109,7 +107,12 @@ export function scenariosOf(modelOf) {
         inputSchema: zodOf({ argument: 'input' }),
         execute: ({ input }) => loop({ prompt: input })(context),
       });
-      const more = { system: 'Ask the researcher.', prompt: QUESTION, tools: { researcher }, stopWhen: stepCountIs(10) };
+      const more = {
+        system: 'Ask the researcher.',
+        prompt: QUESTION,
+        tools: { researcher },
+        stopWhen: stepCountIs(10),
+      };
       return (await generateText({ model: modelOf(context), ...more })).text;
     },
     'two-at-once': async (context) => {

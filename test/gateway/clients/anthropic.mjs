@@ -47,7 +47,10 @@ function askCached(client, { messages, system, ...body }) {
     if (i < messages.length - 1) return message;
     const { content } = message;
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-    return { ...message, content: blocks.map((block, j) => (j < blocks.length - 1 ? block : { ...block, cache_control })) };
+    return {
+      ...message,
+      content: blocks.map((block, j) => (j < blocks.length - 1 ? block : { ...block, cache_control })),
+    };
   });
   return askPlain(client, { ...body, system: [{ type: 'text', text: system, cache_control }], messages: marked });
 }
@@ -57,21 +60,23 @@ const plain = (ask, question) => async (context) => {
 };
 
 /** Its tool runner. @param more settings, e.g. `thread: false` */
-const runner = (more = {}) => async (context) => {
-  const { quiz, model } = context;
-  const runnable = Object.entries(TOOLS).map(([name, tool]) =>
-    betaTool({
-      name,
-      description: tool.description,
-      inputSchema: schemaOf(tool),
-      run: (input) => quiz.run(name, input),
-    }),
-  );
-  const body = { model: model.name, max_tokens: 512, system: SYSTEM, messages: user(), tools: runnable, ...more };
-  const run = clientOf(context).beta.messages.toolRunner(body);
-  if (more.stream) for await (const stream of run) await stream.finalMessage();
-  return textOf(await run.runUntilDone());
-};
+const runner =
+  (more = {}) =>
+  async (context) => {
+    const { quiz, model } = context;
+    const runnable = Object.entries(TOOLS).map(([name, tool]) =>
+      betaTool({
+        name,
+        description: tool.description,
+        inputSchema: schemaOf(tool),
+        run: (input) => quiz.run(name, input),
+      }),
+    );
+    const body = { model: model.name, max_tokens: 512, system: SYSTEM, messages: user(), tools: runnable, ...more };
+    const run = clientOf(context).beta.messages.toolRunner(body);
+    if (more.stream) for await (const stream of run) await stream.finalMessage();
+    return textOf(await run.runUntilDone());
+  };
 
 async function subAgent(context) {
   const { model } = context;

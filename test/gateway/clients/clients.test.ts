@@ -26,11 +26,20 @@ const MAX_RECORDED = 60;
 const REPLAY_ONLY: readonly (readonly [name: RegExp, why: string])[] = [
   [/fault-cut/, 'the gateway ends no stream before its finish'],
   [/^openai-chat-n2$/, 'two choices are refused by name'],
-  [/^anthropic-tool-runner(-stream|-threads-lost)?$/, 'threads are refused: -threads-refused and -unthreaded are played'],
+  [
+    /^anthropic-tool-runner(-stream|-threads-lost)?$/,
+    'threads are refused: -threads-refused and -unthreaded are played',
+  ],
   [/^(ai-\w+|ai)-compaction$/, 'this major of the library rewrites the list anew each step'],
   [/^claude-agent-/, 'its program has 400 MB'],
   [/^mastra-/, 'its installation has 500 MB'],
 ];
+
+/** Scenarios whose structured answer is a call: only the recordings have its script. */
+const BY_TOOL = /^(create-agent-structured|structured-function)/;
+
+/** Clients that do not send the choice of tools that they were asked for. */
+const UNSENT = ['langgraph-required-responses'];
 
 const { dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
@@ -73,7 +82,8 @@ function listCases(client: string, scenarios: Readonly<Record<string, Play>>, re
   });
   for (const [scenario, play] of Object.entries(scenarios)) {
     const script = scriptOf(scenario);
-    if (!script || cases.some((one) => one.scenario === scenario) || /\bfault(?!-500)/.test(scenario)) continue;
+    if (!script || cases.some((one) => one.scenario === scenario) || BY_TOOL.test(scenario)) continue;
+    if (/\bfault\b(?!-500)/.test(scenario)) continue;
     cases.push({ scenario, play, script });
   }
   return cases;
@@ -118,10 +128,14 @@ describe.skipIf(why !== '')(`live clients ${why}`, () => {
         if (outcome.error === undefined && error) throw error;
         expect(error?.constructor.name).toBe(outcome.error);
         if (!error) expect(answer!.slice(0, MAX_RECORDED)).toBe(outcome.answer!.slice(0, MAX_RECORDED));
-        if (outcome.log !== undefined) expect(orderOf(quiz.log)).toEqual(orderOf(outcome.log.split(',').filter(Boolean)));
+        if (outcome.log !== undefined)
+          expect(orderOf(quiz.log)).toEqual(orderOf(outcome.log.split(',').filter(Boolean)));
         expect(made.map(({ place }) => place).sort((a, b) => a - b)).toEqual(script.calls.map((_, i) => i));
         if (!scenario.includes('abort')) expect(episode.takeUndelivered()).toEqual([]);
-        if (scenario.includes('required')) expect(made[0]!.call.call.toolChoice).toBe('required');
+        if (scenario.includes('required')) {
+          const isSent = !UNSENT.includes(`${client}-${scenario}`);
+          expect(made[0]!.call.call.toolChoice).toBe(isSent ? 'required' : 'auto');
+        }
       } finally {
         episode.close();
         await playing;

@@ -18,34 +18,36 @@ async function connect(quiz) {
   return client;
 }
 
-const loop = (more = {}, endsByTool = false) => async ({ quiz, model }) => {
-  const mcp = await connect(quiz);
-  const openai = new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey });
-  const tools = (await mcp.listTools()).tools.map(({ name, description, inputSchema }) => {
-    return { type: 'function', function: { name, description, parameters: inputSchema } };
-  });
-  const messages = [
-    { role: 'developer', content: SYSTEM },
-    { role: 'user', content: [{ type: 'text', text: QUESTION }] },
-  ];
-  try {
-    for (let turn = 0; turn < 12; turn++) {
-      const { choices } = await openai.chat.completions.create({ model: model.name, messages, tools, ...more });
-      const { message } = choices[0];
-      messages.push(message);
-      if (!message.tool_calls?.length) return message.content;
-      for (const { id, function: called } of message.tool_calls) {
-        const input = JSON.parse(called.arguments);
-        const { content } = await mcp.callTool({ name: called.name, arguments: input });
-        messages.push({ role: 'tool', tool_call_id: id, content });
-        if (endsByTool && called.name === 'answer') return input.text;
+const loop =
+  (more = {}, endsByTool = false) =>
+  async ({ quiz, model }) => {
+    const mcp = await connect(quiz);
+    const openai = new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey });
+    const tools = (await mcp.listTools()).tools.map(({ name, description, inputSchema }) => {
+      return { type: 'function', function: { name, description, parameters: inputSchema } };
+    });
+    const messages = [
+      { role: 'developer', content: SYSTEM },
+      { role: 'user', content: [{ type: 'text', text: QUESTION }] },
+    ];
+    try {
+      for (let turn = 0; turn < 12; turn++) {
+        const { choices } = await openai.chat.completions.create({ model: model.name, messages, tools, ...more });
+        const { message } = choices[0];
+        messages.push(message);
+        if (!message.tool_calls?.length) return message.content;
+        for (const { id, function: called } of message.tool_calls) {
+          const input = JSON.parse(called.arguments);
+          const { content } = await mcp.callTool({ name: called.name, arguments: input });
+          messages.push({ role: 'tool', tool_call_id: id, content });
+          if (endsByTool && called.name === 'answer') return input.text;
+        }
       }
+    } finally {
+      await mcp.close();
     }
-  } finally {
-    await mcp.close();
-  }
-  throw new Error('no answer in 12 turns');
-};
+    throw new Error('no answer in 12 turns');
+  };
 
 export const scenarios = {
   tools: loop(),

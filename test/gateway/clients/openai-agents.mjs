@@ -19,16 +19,20 @@ function scenariosOf(useResponses) {
     const { baseURL, apiKey } = model;
     return new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses }), tracingDisabled: true });
   };
-  const agentOf = ({ model, quiz }, more = {}) => {
+  const agentOf = ({ model, quiz }, { endsByTool, ...more } = {}) => {
     const tools = Object.entries(TOOLS).map(([name, described]) =>
       tool({
         name,
         description: described.description,
         parameters: zodOf(described),
-        execute: (input) => quiz.run(name, input),
+        execute: (input) => {
+          const result = quiz.run(name, input);
+          return endsByTool && name === 'answer' ? input.text : result;
+        },
       }),
     );
-    return new Agent({ name: 'agent', model: model.name, instructions: SYSTEM, tools, ...more });
+    const toolUseBehavior = endsByTool ? { stopAtToolNames: ['answer'] } : 'run_llm_again';
+    return new Agent({ name: 'agent', model: model.name, instructions: SYSTEM, tools, toolUseBehavior, ...more });
   };
   const textOf = ({ finalOutput }) => (typeof finalOutput === 'object' ? finalOutput.answer : finalOutput);
   const loop = (more = {}, options = {}) => {
@@ -59,13 +63,12 @@ function scenariosOf(useResponses) {
     'tools-stream': stream(),
     parallel: loop(),
     'parallel-stream': stream(),
-    required: loop({ modelSettings: { toolChoice: 'required' } }),
     'required-always': loop({
       modelSettings: { toolChoice: 'required' },
       resetToolChoice: false,
-      toolUseBehavior: { stopAtToolNames: ['answer'] },
+      endsByTool: true,
     }),
-    'stop-at-tool': loop({ toolUseBehavior: { stopAtToolNames: ['answer'] } }),
+    'stop-at-tool': loop({ endsByTool: true }),
     structured: loop({ ...plain, outputType: ANSWER }),
     'subagent-as-tool': async (context) => {
       const researcher = tool({
@@ -108,7 +111,7 @@ function scenariosOf(useResponses) {
             return loop({}, { session })(context);
           },
         }
-      : {}),
+      : { required: loop({ modelSettings: { toolChoice: 'required' } }) }),
   };
 }
 

@@ -60,7 +60,12 @@ async function askRaw(client, body) {
   return message;
 }
 
-function responsesLoop({ ask = (client, body) => client.responses.create(body), isStored = false, more = {}, endsByTool = false } = {}) {
+function responsesLoop({
+  ask = (client, body) => client.responses.create(body),
+  isStored = false,
+  more = {},
+  endsByTool = false,
+} = {}) {
   return async (context) => {
     const { quiz, model } = context;
     const client = clientOf(context);

@@ -16,6 +16,9 @@ export const ANSWER_SCHEMA = {
   additionalProperties: false,
 };
 
+/** Page that fills a context. */
+const LONG_PAGE = `Perth is in the west.${' It is a town of Australia, which has many, with rivers and roads.'.repeat(40)}`;
+
 /** Tools: description, and the only argument of each, a text. */
 export const TOOLS = {
   search: { description: 'Searches the documents.', argument: 'query' },
@@ -49,7 +52,7 @@ export function openQuiz() {
       if (!(name in TOOLS)) return `there is no tool ${name}`;
       log.push(name);
       if (name === 'answer') return 'noted';
-      if (name === 'read') return 'Canberra is the capital of Australia.';
+      if (name === 'read') return input.id === 'd2' ? 'Canberra is the capital of Australia.' : LONG_PAGE;
       const { query } = input;
       return JSON.stringify([
         { id: 'd1', title: 'Sydney', query },

@@ -135,7 +135,7 @@ export async function followScript(
     const place = calls.findIndex((one, i) => one.parent === parent && !made.some((other) => other.place === i));
     if (place < 0) {
       call.refuse(400, 'no such call in the script');
-      throw new Error(`call ${call.number} continues ${parent}: the script has no such call (left)`);
+      throw new Error(`call ${call.number} continues ${parent}: the script has no such call left`);
     }
     made.push({ place, call });
     const { answer } = calls[place]!;
@@ -143,7 +143,17 @@ export async function followScript(
       if (!call.gone.aborted) await new Promise((resolve) => call.gone.addEventListener('abort', resolve));
       call.refuse(503, 'its client left');
     } else if ('status' in answer) call.refuse(answer.status, answer.message, answer.code);
-    else await call.answer(answer);
+    else await call.answer(renameCalls(answer, call));
   }
   return made;
+}
+
+/** Names calls as the request does where a client numbers its tools through the process, e.g. `extract-2`. */
+function renameCalls(reply: ModelReply, { call: { tools } }: WaitingCall): ModelReply {
+  const stem = (name: string) => name.replace(/-\d+$/, '');
+  const calls = reply.calls.map((made) => {
+    if (tools.some(({ name }) => name === made.name)) return made;
+    return { ...made, name: tools.find(({ name }) => stem(name) === stem(made.name))?.name ?? made.name };
+  });
+  return { ...reply, calls };
 }
