@@ -46,5 +46,9 @@ export const scenarios = {
   'reasoning-stream': stream(),
   structured: generate({ structuredOutput: { schema: ANSWER } }, plain),
   'structured-tools': generate({ structuredOutput: { schema: ANSWER } }),
+  required: (context) => {
+    const stopWhen = () => context.quiz.log.includes('answer');
+    return generate({ toolChoice: 'required', stopWhen })(context);
+  },
   fault: generate(),
 };
