@@ -183,6 +183,10 @@ describe.skipIf(played.length === 0).each(played)('the live client %s', async (c
       if (!error) expect(answer!.slice(0, MAX_RECORDED)).toBe(outcome.answer!.slice(0, MAX_RECORDED));
       if (outcome.log !== undefined) expect(orderOf(quiz.log)).toEqual(orderOf(outcome.log.split(',').filter(Boolean)));
       expect(made.map(({ place }) => place).sort((a, b) => a - b)).toEqual(script.calls.map((_, i) => i));
+      for (const { call } of made) {
+        const result = call.parent === null ? undefined : call.fresh.find(({ role }) => role === 'tool');
+        if (result) expect(result).toHaveProperty('callId', made[call.parent!]!.call.callId(0)); // not a twin's
+      }
       if (!scenario.includes('abort')) expect(episode.takeUndelivered()).toEqual([]);
       if (scenario.includes('required')) {
         const isSent = !UNSENT.includes(`${client}-${scenario}`);
