@@ -129,7 +129,7 @@ export function scenariosOf(modelOf) {
       for await (const part of fullStream) if (part.type === 'text-start') leaving.abort();
       return leaving.signal.aborted ? 'aborted' : 'whole';
     },
-    'fault-timeout': (context) => loop({ abortSignal: AbortSignal.timeout(600) })(context),
+    'fault-timeout': (context) => loop({ abortSignal: AbortSignal.timeout(2000) })(context),
     fault: loop(),
     'fault-stream': loop({}, streamAll),
   };

@@ -12,7 +12,7 @@ const user = (content = QUESTION) => [{ role: 'user', content }];
 const textOf = ({ content }) => content.map((block) => block.text ?? '').join('');
 
 function clientOf({ model, isImpatient }) {
-  return new Anthropic({ baseURL: model.root, apiKey: model.apiKey, ...(isImpatient ? { timeout: 300 } : {}) });
+  return new Anthropic({ baseURL: model.root, apiKey: model.apiKey, ...(isImpatient ? { timeout: 1500 } : {}) });
 }
 
 const askPlain = (client, body) => client.messages.create(body);

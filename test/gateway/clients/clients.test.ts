@@ -39,6 +39,9 @@ const REPLAY_ONLY: readonly (readonly [name: RegExp, why: string])[] = [
   [/^mastra-compaction-/, 'its limiter is of another package'],
 ];
 
+/** Recordings that are played, at the least. */
+const MIN_PLAYED = 160;
+
 /** Scenarios whose tree or end is of their own kind: only the recordings have their script. */
 const RECORDED_ONLY = [
   /create-agent-structured|structured-function|two-runs/,
@@ -142,8 +145,10 @@ it('pin the majors of their libraries, each of which a client imports', () => {
   for (const version of Object.values(pinned)) expect(version).toMatch(/^[\^~]\d+\.\d+\.\d+$/);
 });
 
-it('are of every client that was recorded', () => {
+it.skipIf(whyNoRecordings !== undefined)('are of every client that was recorded', () => {
   for (const { head } of recordings) expect(clients).toContain(head.client);
+  for (const [pattern] of REPLAY_ONLY) expect(readRecordings().some(({ name }) => pattern.test(name))).toBe(true);
+  expect(recordings.length).toBeGreaterThanOrEqual(MIN_PLAYED);
 });
 
 describe.skipIf(played.length === 0).each(played)('the live client %s', async (client) => {

@@ -9,7 +9,7 @@ export const scenarios = scenariosOf(
       apiKey,
       anthropicApiUrl: root,
       maxTokens: 512,
-      ...(isImpatient ? { clientOptions: { timeout: 300 } } : {}),
+      ...(isImpatient ? { clientOptions: { timeout: 1500 } } : {}),
     }),
   'any',
 );

@@ -10,7 +10,7 @@ const modelOf =
       apiKey,
       configuration: { baseURL },
       useResponsesApi,
-      ...(isImpatient ? { timeout: 300 } : {}),
+      ...(isImpatient ? { timeout: 1500 } : {}),
     });
 
 const responses = scenariosOf(modelOf(true), 'required');

@@ -1,5 +1,6 @@
 /** Mastra 0.24 over its own router of models: chat completions. */
 import { Agent } from '@mastra/core/agent';
+import { noopLogger } from '@mastra/core/logger';
 import { createTool } from '@mastra/core/tools';
 import { ANSWER, QUESTION, SYSTEM, TOOLS, UNICODE, zodOf } from './quiz.mjs';
 
@@ -14,7 +15,9 @@ function toolsOf(quiz) {
 
 function agentOf({ model: { baseURL, apiKey, name }, quiz }, more = {}) {
   const model = { id: `longplay/${name}`, url: baseURL, apiKey };
-  return new Agent({ name: 'agent', instructions: SYSTEM, model, tools: toolsOf(quiz), ...more });
+  const agent = new Agent({ name: 'agent', instructions: SYSTEM, model, tools: toolsOf(quiz), ...more });
+  agent.__setLogger(noopLogger);
+  return agent;
 }
 
 const generate =

@@ -13,7 +13,7 @@ const responsesTools = functions.map((tool) => ({ type: 'function', ...tool, str
 const user = (content = QUESTION) => [{ role: 'user', content }];
 
 function clientOf({ model, isImpatient }) {
-  return new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey, ...(isImpatient ? { timeout: 300 } : {}) });
+  return new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey, ...(isImpatient ? { timeout: 1500 } : {}) });
 }
 
 /** Makes an agent that asks by `ask` until it has answered by the tool, or by a text alone. */
