@@ -10,7 +10,7 @@ import { AgentSession } from '../../../src/gateway/agent-session.ts';
 import type { GatewayEpisode } from '../../../src/gateway/gateway.ts';
 import { type OpenGateway, openGateway } from '../../../src/gateway/server.ts';
 import { type Recording, readRecordings, whyNoRecordings } from '../recordings.ts';
-import { followScript, recordedScript, type Script, scriptOf } from './script.ts';
+import { followScript, type Script, scriptOf, scriptOfRecording } from './script.ts';
 
 interface Context {
   readonly model: Readonly<Record<'baseURL' | 'root' | 'apiKey' | 'name', string>>;
@@ -111,7 +111,7 @@ function listCases(client: string, scenarios: Readonly<Record<string, Play>>, re
     const { scenario } = recording.head;
     const play = find(scenarios, scenario);
     if (!play) throw new Error(`${client} has no agent for the recording of ${scenario}`);
-    return [{ scenario, play, script: scenario.includes('abort') ? scriptOf('abort')! : recordedScript(recording) }];
+    return [{ scenario, play, script: scenario.includes('abort') ? scriptOf('abort')! : scriptOfRecording(recording) }];
   });
   for (const [scenario, play] of Object.entries(scenarios)) {
     const script = scriptOf(scenario);

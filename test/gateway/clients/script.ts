@@ -84,7 +84,7 @@ export function scriptOf(scenario: string): Script | undefined {
 }
 
 /** Makes the script of a recording: the calls that reached a model, and what was replied. */
-export function recordedScript({ head, exchanges }: Recording): Script {
+export function scriptOfRecording({ head, exchanges }: Recording): Script {
   const places = new Map<number, number>();
   const asked = exchanges.filter(({ request, reply }) => {
     return dialectOf(request.path) !== undefined && !reply.chunks?.join('').includes('thread_unsupported_request');
@@ -93,13 +93,13 @@ export function recordedScript({ head, exchanges }: Recording): Script {
   const parents = new Map(head.tree.map(({ n, parent }) => [n, parent]));
   const calls = asked.map((exchange) => {
     const parent = parents.get(exchange.n)!;
-    return { parent: parent === null ? null : places.get(parent)!, answer: recordedAnswer(exchange) };
+    return { parent: parent === null ? null : places.get(parent)!, answer: answerOf(exchange) };
   });
   const { answer, log, error } = head.outcome;
   return { calls, outcome: { answer, log, error: error?.split(':')[0] } };
 }
 
-function recordedAnswer({ request, reply }: RecordedExchange): ScriptedCall['answer'] {
+function answerOf({ request, reply }: RecordedExchange): ScriptedCall['answer'] {
   if (reply.hung) return 'hang';
   if (reply.status === 0) return { status: 503, message: 'dropped' }; // the gateway drops none
   const text = reply.chunks!.join('');
