@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { localUrl } from '../../src/runtime/module-url.ts';
+import { toJson } from '../../src/storage/trace.ts';
 import { type GoldenRun, play } from '../support/golden-runs.ts';
 
 const fixture = (name: string) => new URL(`../fixtures/agents/${name}`, import.meta.url);
@@ -48,5 +49,18 @@ describe('the same policy under the same seeds, in serial runs', () => {
     expect(native.trajectories.length).toBeGreaterThan(20);
     const { tasks } = (await import(module)) as { readonly tasks: readonly { readonly index: number }[] };
     expect(decisionsOf(agent.trajectories, (entry) => tasks[entry]!.index)).toEqual(decisionsOf(native.trajectories));
+  }, 60_000);
+
+  it('repeats bit for bit through the gateway', async () => {
+    const env = { id: 'agent', options: { module, replay: 'exact' } };
+    const run = runOf('agent', env, localUrl(worldUrl('agent', env.options)));
+    const [first, second] = [await play(run), await play(run)];
+    const whole = (trajectories: readonly Trajectory[]) =>
+      trajectories.map(({ group, turns, finalObservation }) => {
+        const read = turns.map(({ observation, action, decision }) => [observation, action, toJson(decision!)]);
+        return { group, read, finalObservation };
+      });
+    expect(whole(first.trajectories)).toEqual(whole(second.trajectories));
+    expect(second.records).toEqual(first.records);
   }, 60_000);
 });
