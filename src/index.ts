@@ -10,6 +10,7 @@ export type { ChaosReport } from './chaos/chaos-ledger.ts';
 export type { ChaosSpec } from './chaos/spec.ts';
 export { checkRunConfig, loadRunConfig } from './config/load.ts';
 export type { AgentConfigInput, RunConfig, RunConfigInput } from './config/run-config.ts';
+export type { AgentReply } from './core/agent-call.ts';
 export type * from './core/agentgym.ts';
 export type * from './core/draw.ts';
 export {
@@ -33,11 +34,21 @@ export {
 export { type ErrorCode, isUserMistake, LongplayError, UserError } from './core/errors.ts';
 export type { Accounting, Failure, FailureCause } from './core/failure.ts';
 export type { EpisodeEnd } from './core/horizon.ts';
+export type {
+  AssistantMessage,
+  ConversationMessage,
+  JsonSchema,
+  ReplyFinish,
+  Tool,
+  ToolCall,
+  ToolChoice,
+} from './core/model-call.ts';
 export type * from './core/parity.ts';
 export type * from './core/prompt.ts';
 export { Rng, type RngState, seedFrom } from './core/rng.ts';
 export type * from './core/screenshot.ts';
 export { type Split, type Task, type TaskTable, taskName, taskTable } from './core/task.ts';
+export { openToolSession, type ToolAnswer, type ToolEpisode, type ToolResult } from './core/tool-world.ts';
 export {
   type ChoiceDecision,
   type ConversationOpening,

@@ -3,6 +3,7 @@
  * (key-rules.ts).
  */
 
+import { AGENT } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
@@ -72,12 +73,12 @@ const AGENT_DEADLINES = { stepDeadlineMs: 60_000, openDeadlineMs: 60_000 };
 function agentAsEnv(raw: unknown): unknown {
   if (!isRecord(raw) || raw.agent === undefined || raw.env !== undefined) return raw;
   const agent = runConfigSchema.shape.agent.safeParse(raw.agent);
-  if (!agent.success) return { ...raw, env: { id: 'agent' } }; // the schema names the mistake
+  if (!agent.success) return { ...raw, env: { id: AGENT } }; // the schema names the mistake
   const { agent: given, rollout, ...rest } = raw;
   const options = typeof given === 'string' ? { module: given } : given;
   const deadlines =
     rollout === undefined || isRecord(rollout) ? { rollout: { ...AGENT_DEADLINES, ...rollout } } : { rollout };
-  return { ...rest, env: { id: 'agent', options }, ...deadlines };
+  return { ...rest, env: { id: AGENT, options }, ...deadlines };
 }
 
 /** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */
@@ -87,7 +88,7 @@ function fillKindDefaults(raw: unknown): unknown {
   if (named === undefined || !POLICY_KINDS[named].isLanguageModel) return raw;
   const { learner, env } = raw;
   // An agent may force a tool, or ask for JSON.
-  const masked = isRecord(env) && env.id === 'agent';
+  const masked = isRecord(env) && env.id === AGENT;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
   const { isServed } = POLICY_KINDS[named];
   const fillOffPolicy = (given: unknown) =>

@@ -140,8 +140,6 @@ const agent = z.union([
     reuse: z.boolean().exactOptional(),
     /** Number of tasks, the path of a JSONL file with one a line, or the list; by default the module's export `tasks`. */
     tasks: z.union([count, z.string().min(1), z.array(z.unknown()).min(1)]).exactOptional(),
-    /** Least and largest reward; another one fails the episode. Default -1e6 to 1e6. */
-    rewardRange: z.tuple([z.number(), z.number()]).exactOptional(),
     /** `exact`: a lost episode is restored by giving the program its recorded replies again; `never`: it is issued anew. Default never. */
     replay: z.enum(['never', 'exact']).exactOptional(),
     /** Reward that the program gives after the horizon has cut it: it counts, or is 0. Default keep. */

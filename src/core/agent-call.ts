@@ -18,6 +18,9 @@ import type {
 } from './model-call.ts';
 import { isRecord } from './record.ts';
 
+/** Id of the world that a configured agent makes; `options` name the program. */
+export const AGENT = 'agent';
+
 /** Call of an agent program, as an observation. */
 export interface AgentCall {
   /** Number among the calls of the episode: 0, 1, … in the order in which they are answered. */

@@ -23,8 +23,6 @@ export interface AgentOptions {
   readonly reuse: boolean;
   /** Tasks: their number, a JSONL file with one task a line, or the list itself. Of a module: its export `tasks` by default. */
   readonly tasks?: number | string | readonly unknown[] | undefined;
-  /** Least and largest reward; others fail the episode. */
-  readonly rewardRange: readonly [min: number, max: number];
   /**
    * `never`: the agent has effects outside, so a lost episode is issued anew. `exact`: it is a function of its task and the
    * replies, and a lost episode is restored by giving it the recorded replies again.
@@ -49,12 +47,11 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
     host,
     reuse = false,
     tasks,
-    rewardRange,
     replay = 'never',
     rewardAtHorizon = 'keep',
     ...rest
   } = options;
-  const known = ['module', 'command', 'url', 'host', 'reuse', 'tasks', 'rewardRange', 'replay', 'rewardAtHorizon'];
+  const known = ['module', 'command', 'url', 'host', 'reuse', 'tasks', 'replay', 'rewardAtHorizon'];
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw badOption(unknown, `one of ${known.join(', ')}`, rest[unknown]);
   if ([module, command, url].filter((one) => one !== undefined).length !== 1) {
@@ -81,9 +78,6 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
   if (tasks !== undefined && !isCount && typeof tasks !== 'string' && !(Array.isArray(tasks) && tasks.length > 0)) {
     throw badOption('tasks', 'a number, the path of a JSONL file, or a list', tasks);
   }
-  if (rewardRange !== undefined && !isRange(rewardRange)) {
-    throw badOption('rewardRange', 'two numbers, the least first', rewardRange);
-  }
   if (replay !== 'never' && replay !== 'exact') throw badOption('replay', 'never or exact', replay);
   if (rewardAtHorizon !== 'keep' && rewardAtHorizon !== 'drop') {
     throw badOption('rewardAtHorizon', 'keep or drop', rewardAtHorizon);
@@ -95,7 +89,6 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
     host: host as string | undefined,
     reuse,
     tasks: tasks as AgentOptions['tasks'],
-    rewardRange: (rewardRange as AgentOptions['rewardRange'] | undefined) ?? [-1e6, 1e6],
     replay,
     rewardAtHorizon,
   };
@@ -157,10 +150,6 @@ function tableOf(count: number, entries: readonly unknown[] | undefined): TaskTa
 
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((one) => typeof one === 'string' && one !== '');
-}
-
-function isRange(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 2 && value.every(Number.isFinite) && value[0] < value[1];
 }
 
 function badOption(name: string, expected: string, got: unknown): UserError {

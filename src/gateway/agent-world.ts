@@ -9,7 +9,7 @@
  * Randomness   the program's; it gets a seed.
  */
 import { pathToFileURL } from 'node:url';
-import type { AgentOutcome } from '../core/agent-call.ts';
+import { AGENT, type AgentOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
@@ -37,6 +37,8 @@ interface HostGateway extends Resources {
   readonly gateway: Gateway;
 }
 
+/** Least and largest reward that a program may give. */
+const REWARD_RANGE = [-1e6, 1e6] as const;
 /** Characters of one call, as it is observed: conversations begin anew, with all they hold. */
 const MAX_CALL_CHARS = 64 * 2 ** 20;
 
@@ -66,12 +68,12 @@ function createEnv(
   tasks: AgentTasks,
   resources: HostGateway | undefined,
 ): Env {
-  const { rewardRange, replay, rewardAtHorizon } = options;
+  const { replay, rewardAtHorizon } = options;
   return {
-    id: 'agent',
+    id: AGENT,
     description: 'A program of the user that calls a model.',
     tasks: tasks.table,
-    rewardRange,
+    rewardRange: REWARD_RANGE,
     maxObservationChars: MAX_CALL_CHARS,
     replay,
     async open(task, limits) {

@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { registry } from '../../envs/registry.ts';
 import { nearest } from '../config/nearest.ts';
+import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/module-url.ts';
-import { AGENT, AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';
 

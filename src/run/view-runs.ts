@@ -1,10 +1,12 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
+
+import { AGENT } from '../core/agent-call.ts';
 import type { World } from '../core/world.ts';
 import { describeLoss } from '../storage/trace-store.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
-import { AGENT, isModulePath } from '../world/env-id.ts';
+import { isModulePath } from '../world/env-id.ts';
 import { toolWorldParts } from '../world/open-world.ts';
 import { findWorld } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';

@@ -4,14 +4,13 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { absolutePath } from '../config/paths.ts';
+import { AGENT } from '../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
-/** Id of the world that a configured agent makes; `options.module` or `options.command` is the program. */
-export const AGENT = 'agent';
 /** Beginning of the URL of an OpenEnv server. */
 export const OPENENV = /^openenv\+(?=https?:\/\/)/;
 /** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */

@@ -84,7 +84,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
     const env = world.createEnv(options);
     const { id, description, rewardRange, maxObservationChars, replay } = env;
     const facts = { id, description, rewardRange, maxObservationChars, tasks: withSafeLabels(env.tasks) };
-    return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
+    return { ...facts, ...(replay ? { replay } : {}), open: (task, limits) => env.open(task, limits) };
   } catch (thrown) {
     if (thrown instanceof LongplayError) throw thrown;
     const message = `${name}: createEnv gives no world under these options: ${messageOf(thrown)}`;

@@ -18,7 +18,6 @@ describe('options of an agent', () => {
     [{ url: 'http://a', command: ['a'] }, "agent: give one of 'module'"],
     [{ module: 'a.mjs', host: '0.0.0.0' }, 'agent: host: expected an address of this machine'],
     [{ module: 'a.mjs', tasks: 0 }, 'agent: tasks: expected a number, the path of a JSONL file, or a list, got 0'],
-    [{ module: 'a.mjs', rewardRange: [1, 0] }, 'agent: rewardRange: expected two numbers, the least first'],
     [{ module: 'a.mjs', replay: 'always' }, 'agent: replay: expected never or exact'],
     [{ module: 'a.mjs', rewardAtHorizon: true }, 'agent: rewardAtHorizon: expected keep or drop'],
   ])('%j is refused by name', (options, message) => {
