@@ -159,15 +159,17 @@ describe('an episode of an agent', () => {
         await ready;
         leaving.abort();
         await left;
-        return { reward: (await ask([user('second')])).content === 'b' ? 1 : 0 };
+        const answers = [await ask([user('second')]), await ask([user('third')])];
+        return { reward: answers.map(({ content }) => content).join('') === 'bc' ? 1 : 0 };
       },
-      { horizon: 1 },
+      { horizon: 2 },
     );
     leave();
     await new Promise((resolve) => setTimeout(resolve, 50));
     const step = await session.step(say('a'));
     expect(step).toMatchObject({ kind: 'mid', reward: 0, partial: true, undelivered: true });
-    expect(await session.step(say('b'))).toMatchObject({ kind: 'terminated', reward: 1 });
+    expect(await session.step(say('b'))).toMatchObject({ kind: 'mid', reward: 0 }); // the first of two turns
+    expect(await session.step(say('c'))).toMatchObject({ kind: 'terminated', reward: 1 });
   });
   let leave = () => {};
   const ready = new Promise<void>((resolve) => {
