@@ -1,7 +1,7 @@
 /** Options of an agent: the program, its tasks, and what its rewards may be. */
 import { dirname, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { MAX_DATA_BYTES, readBounded } from '../core/bounded-file.ts';
+import { fileURLToPath } from 'node:url';
+import { MAX_DATA_BYTES, readText } from '../core/bounded-file.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -121,7 +121,7 @@ export function readTasks(given: unknown, from: URL): AgentTasks {
 function readTaskFile(path: string): readonly unknown[] {
   let text: string;
   try {
-    text = readBounded(pathToFileURL(path), MAX_DATA_BYTES).toString('utf8');
+    text = readText(path, MAX_DATA_BYTES);
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `agent: tasks: ${path} cannot be read: ${messageOf(thrown)}`, { cause: thrown });
   }

@@ -64,15 +64,13 @@ export function commandProgram(command: readonly string[], folder: string): Agen
   return async (run) => {
     const input = lineOf(run);
     const process = new CommandProcess(command, folder, { ...variablesOf(run.model), LONGPLAY_TASK: input });
-    const stop = () => process.kill();
-    if (run.signal.aborted) stop();
-    run.signal.addEventListener('abort', stop);
+    const release = process.killOn(run.signal);
     try {
       process.end(input);
       await process.ended;
       return lastOutcome(process.output);
     } finally {
-      run.signal.removeEventListener('abort', stop);
+      release();
     }
   };
 }
@@ -96,9 +94,7 @@ export class CommandPool {
   /** Plays an episode in an idle process, or a new one. */
   readonly play: AgentProgram = async (run) => {
     const process = this.#idle.pop() ?? this.#start();
-    const stop = () => process.kill();
-    if (run.signal.aborted) stop();
-    run.signal.addEventListener('abort', stop);
+    const release = process.killOn(run.signal);
     try {
       const answer = process.answered();
       process.write(lineOf(run));
@@ -112,7 +108,7 @@ export class CommandPool {
       process.kill();
       throw thrown;
     } finally {
-      run.signal.removeEventListener('abort', stop);
+      release();
     }
   };
 
@@ -188,6 +184,14 @@ class CommandProcess {
     return new Promise((resolve) => {
       this.#awaited = resolve;
     });
+  }
+
+  /** Kills it when a signal aborts. @returns what ends that */
+  killOn(signal: AbortSignal): () => void {
+    const kill = () => this.kill();
+    if (signal.aborted) kill();
+    signal.addEventListener('abort', kill);
+    return () => signal.removeEventListener('abort', kill);
   }
 
   kill(): void {

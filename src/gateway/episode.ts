@@ -23,9 +23,9 @@ import { KeptReplies } from './items.ts';
 /** Text that answers every call after `finish`. Every recorded agent ends by it, without an error. */
 export const CLOSING_TEXT = 'The episode is over.';
 
-/** Replies kept for retries, and their bytes. */
+/** Replies kept for retries, and their characters. */
 const MAX_KEPT = 64;
-const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+const MAX_KEPT_CHARS = 4 * 1024 * 1024;
 
 /** Settings of an episode. */
 export interface EpisodeSettings {
@@ -98,7 +98,7 @@ export class Episode implements GatewayEpisode {
   readonly #calls = new Map<string, PendingCall[]>();
   /** Answered calls among them, the oldest first. */
   readonly #kept = new Set<PendingCall>();
-  #keptBytes = 0;
+  #keptChars = 0;
   readonly #undelivered = new Map<TreeCall, PendingCall>();
   #reward: unknown;
   readonly posted: Promise<void>;
@@ -399,9 +399,9 @@ export class Episode implements GatewayEpisode {
 
   #keepReply(call: PendingCall, body: string): void {
     this.#kept.add(call);
-    this.#keptBytes += body.length;
+    this.#keptChars += body.length;
     for (const oldest of this.#kept) {
-      if (this.#kept.size <= MAX_KEPT && this.#keptBytes <= MAX_KEPT_BYTES) break;
+      if (this.#kept.size <= MAX_KEPT && this.#keptChars <= MAX_KEPT_CHARS) break;
       this.#forget(oldest);
     }
   }
@@ -415,7 +415,7 @@ export class Episode implements GatewayEpisode {
       else equals!.splice(place, 1);
     }
     if (this.#kept.delete(call)) {
-      this.#keptBytes -= call.decided!.body.length;
+      this.#keptChars -= call.decided!.body.length;
       call.decided = { status: 200, body: '' };
     }
   }
@@ -434,12 +434,13 @@ function callId({ dialect, n }: { readonly dialect: Dialect; readonly n: number 
 /** Reply whose calls have ids. Clients throw on arguments that are no text at all. */
 export function mintCalls(
   reply: Omit<ModelReply, 'calls'> & { readonly calls: readonly Omit<ToolCall, 'id'>[] },
-  of: Parameters<typeof callId>[0],
+  call: Parameters<typeof callId>[0],
 ): ModelReply {
-  const calls = reply.calls.map((made, i) => {
-    const { name, arguments: given } = made;
-    return { id: callId(of, i), name, arguments: given.trim() === '' ? '{}' : given };
-  });
+  const calls = reply.calls.map(({ name, arguments: given }, i) => ({
+    id: callId(call, i),
+    name,
+    arguments: given.trim() === '' ? '{}' : given,
+  }));
   return { ...reply, calls };
 }
 
@@ -470,7 +471,7 @@ export function errorOf(dialect: Dialect, thrown: unknown): DecidedAnswer {
   return {
     status,
     body: JSON.stringify(dialect.error(status, message, param, code)),
-    headers: status === 503 || status === 429 ? { 'retry-after': '1' } : undefined,
+    ...(status === 503 || status === 429 ? { headers: { 'retry-after': '1' } } : {}),
     errorEvent: dialect.errorEvent(status, message),
   };
 }

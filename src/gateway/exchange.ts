@@ -14,7 +14,7 @@ export const HOLD_MS = 60_000;
 export interface DecidedAnswer {
   readonly status: number;
   readonly body: string;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Event that states a failure in a stream which has begun. */
   readonly errorEvent?: string | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Gateway: the model server of agent programs. One for each env host, on the loopback. Each episode has a base URL and an
- * unguessable key of its own; its calls wait here until something answers them.
+ * Gateway: the model server of agent programs. One for each env host, on the loopback unless it is given another address.
+ * Each episode has a base URL and an unguessable key of its own; its calls wait here until something answers them.
  */
 import type { ConversationMessage, ModelCall, ModelReply } from '../core/model-call.ts';
 

@@ -54,16 +54,13 @@ export function openRemoteProgram(url: string, pollMs = POLL_MS): RemoteProgram 
       const started = await ask(client, 'POST', 'init', INIT_MS, initOf(run, id));
       const status = statusPath(base, started, id);
       const ending = new AbortController();
-      const stop = () => ending.abort();
-      run.signal.addEventListener('abort', stop);
-      if (run.signal.aborted) stop();
+      const signal = AbortSignal.any([run.signal, ending.signal]);
       try {
-        const reported = pollStatus(client, status, pollMs, ending.signal);
+        const reported = pollStatus(client, status, pollMs, signal);
         const ends = posted ? [reported, posted.then(() => undefined)] : [reported];
         return await Promise.race(ends);
       } finally {
-        run.signal.removeEventListener('abort', stop);
-        stop();
+        ending.abort();
       }
     },
     close: () => client.close(),

@@ -1,5 +1,5 @@
 /**
- * Server of the gateway, on the loopback. An episode's URL holds an unguessable id, its requests carry a key of the episode;
+ * Server of the gateway. An episode's URL holds an unguessable id, its requests carry a key of the episode;
  * both are checked before a body is read. It speaks the three dialects:
  *
  *     POST /e/<id>/v1/chat/completions        POST /e/<id>/v1/responses       POST /e/<id>/v1/messages
@@ -230,15 +230,14 @@ class Routes {
       const { call } = parseCount(parseBody(body));
       return json({ input_tokens: await this.#countTokens(call) });
     } catch (thrown) {
-      const { status, body: text } = errorOf(messages, thrown);
-      return { status, body: text };
+      return errorOf(messages, thrown);
     }
   }
 
   /** Compacts nothing: the item names the response whose context it stands for. */
   compact(episode: Episode, body: Buffer, n: number): HttpAnswer {
     try {
-      const { previous_response_id: id } = recordOf(parseBody(body));
+      const { previous_response_id: id } = requireRecord(parseBody(body));
       const context = typeof id === 'string' ? episode.items.response(id) : undefined;
       if (!context) throw new RefusedCall(404, `there is no response ${describeValue(id)}`, 'previous_response_id');
       const users = context.filter(({ role }) => role === 'user');
@@ -262,20 +261,18 @@ class Routes {
       const created_at = Math.floor(this.#unixMs() / 1000);
       return json({ id: `resp_${n}`, object: 'response.compaction', created_at, output, usage });
     } catch (thrown) {
-      const { status, body: text } = errorOf(responses, thrown);
-      return { status, body: text };
+      return errorOf(responses, thrown);
     }
   }
 
   reward(episode: Episode, body: Buffer): HttpAnswer {
     try {
-      const posted = recordOf(parseBody(body));
+      const posted = requireRecord(parseBody(body));
       const { reward } = readReward(posted);
       if (!episode.post(posted)) throw new RefusedCall(400, 'another reward was posted before: an episode has one');
       return json({ reward });
     } catch (thrown) {
-      const { status, body: text } = errorOf(chat, thrown);
-      return { status, body: text };
+      return errorOf(chat, thrown);
     }
   }
 }
@@ -290,7 +287,7 @@ function readReward(posted: Readonly<Record<string, unknown>>): AgentOutcome {
 }
 
 /** Object of a body. @throws {RefusedCall} for another value */
-function recordOf(value: unknown): Record<string, unknown> {
+function requireRecord(value: unknown): Record<string, unknown> {
   if (isRecord(value)) return value;
   throw new RefusedCall(400, `expected a JSON object, got ${describeValue(value)}`);
 }

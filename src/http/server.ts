@@ -62,7 +62,7 @@ export interface ListenOptions extends HttpLimits {
   readonly host?: string;
   /** Port; 0 takes a free one. */
   readonly port: number;
-  /** Token that every request must carry as `Authorization: Bearer …`. Needed off loopback. */
+  /** Token that every request must carry as `Authorization: Bearer …` or `x-api-key`. Needed off loopback. */
   readonly token?: string | undefined;
   /** Check of each request's own key, and the bound on its body; in place of `token` and `maxBodyBytes`. */
   readonly checkHead?: HeadCheck | undefined;

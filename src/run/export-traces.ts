@@ -70,7 +70,7 @@ export interface ChatRecord {
 }
 
 /** Chat record of an agent or a world of tools: a conversation of its tree, as OpenAI has them. */
-export interface CallRecord {
+export interface ConversationRecord {
   readonly messages: readonly object[];
   readonly tools: readonly object[];
   readonly task: ChatRecord['task'];
@@ -80,7 +80,7 @@ export interface CallRecord {
 }
 
 /** Chat records of an episode: one; of an agent's or of a world of tools one for each leaf of its tree of calls. */
-export function chatRecords(episode: TraceLine): readonly (ChatRecord | CallRecord)[] {
+export function chatRecords(episode: TraceLine): readonly (ChatRecord | ConversationRecord)[] {
   const { turns, task, success } = episode;
   if (!isCallEpisode(turns)) return [chatRecord(episode)];
   const reward = episodeReturn(episode);

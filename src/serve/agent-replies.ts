@@ -68,8 +68,7 @@ export class AgentReplies {
       this.#requireFit(call);
       return json({ input_tokens: this.#refusing(() => codec.render(call.messages, call.tools)).length });
     } catch (thrown) {
-      const { status, body: text } = errorOf(DIALECTS.messages, thrown);
-      return { status, body: text };
+      return errorOf(DIALECTS.messages, thrown);
     }
   }
 

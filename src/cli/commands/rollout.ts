@@ -94,20 +94,8 @@ const KINDS: ReadonlySet<string> = new Set(['openai', 'random', 'oracle']);
 
 /** Flags that a rollout keeps from its start. */
 const PLANNED = [
-  ...[
-    'env',
-    'agent',
-    'policy',
-    'baseUrl',
-    'model',
-    'episodes',
-    'concurrency',
-    'horizon',
-    'temperature',
-    'split',
-    'tasks',
-  ],
-  ...['seed', 'name', 'runs'],
+  ...['env', 'agent', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature'],
+  ...['split', 'tasks', 'seed', 'name', 'runs'],
 ];
 const AS_PLANNED =
   'a rollout goes on as it was begun; for another server: --set policy.openai.baseUrl=…, for more episodes: a new rollout';

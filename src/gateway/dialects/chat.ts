@@ -1,10 +1,11 @@
 /** Chat completions of OpenAI (`POST …/v1/chat/completions`). */
-import type { AnswerFormat, ModelReply, ReplyFinish, ToolCall, ToolChoice } from '../../core/model-call.ts';
+import type { ModelReply, ReplyFinish, ToolCall } from '../../core/model-call.ts';
 import { Conversation } from './conversation.ts';
 import type { Dialect, ParsedRequest, ReplyIds } from './dialect.ts';
 import { printData } from './events.ts';
 import { FIELDS, readRequest, refuseNested } from './fields.ts';
 import { printOpenAiError } from './openai-error.ts';
+import { nested, readAnswerFormat, readToolChoice, readTools } from './openai-tools.ts';
 import {
   type Fields,
   finishOf,
@@ -12,9 +13,7 @@ import {
   joinTools,
   readContent,
   readFlag,
-  readFunction,
   readInteger,
-  readJsonFormat,
   readList,
   readName,
   readOptionalText,
@@ -40,15 +39,15 @@ function parseChat(body: unknown): ParsedRequest {
   const limit =
     readInteger(request.max_completion_tokens, 'max_completion_tokens', 1) ??
     readInteger(request.max_tokens, 'max_tokens', 1);
-  const { choice, allowed } = readChoice(request.tool_choice);
-  const tools = isAbsent(request.tools) ? [] : readList(request.tools, 'tools').map(readTool);
+  const { choice, allowed } = readToolChoice(request.tool_choice, nested);
+  const tools = readTools(request.tools, nested);
   return {
     model: readText(request.model, 'model'),
     call: {
       messages: readMessages(request.messages),
       ...joinTools(tools, choice, allowed),
       parallelCalls: readFlag(request.parallel_tool_calls, 'parallel_tool_calls', true),
-      format: readFormat(request.response_format),
+      format: readAnswerFormat(request.response_format, 'response_format', nested),
       maxTokens: limit,
       stop: readStops(request.stop, 'stop'),
       sampling: readSampling(request),
@@ -113,47 +112,6 @@ function readCall(value: unknown, path: string): ToolCall {
     name: readName(called.name, `${path}.function.name`),
     arguments: readText(called.arguments, `${path}.function.arguments`),
   };
-}
-
-function readTool(value: unknown, i: number) {
-  const path = `tools[${i}]`;
-  const tool = readRecord(value, path);
-  if (tool.type !== 'function') throw refuseTool(path, tool.type, 'function');
-  return readFunction(readRecord(tool.function, `${path}.function`), `${path}.function`, 'parameters');
-}
-
-function readChoice(value: unknown): { choice: ToolChoice; allowed?: readonly string[] } {
-  if (isAbsent(value)) return { choice: 'auto' };
-  if (value === 'auto' || value === 'none' || value === 'required') return { choice: value };
-  if (typeof value === 'string') throw refuseValue('tool_choice', 'auto, none, required or a function', value);
-  const choice = readRecord(value, 'tool_choice');
-  if (choice.type === 'allowed_tools') {
-    const path = 'tool_choice.allowed_tools';
-    const { mode, tools } = readRecord(choice.allowed_tools, path);
-    if (mode !== 'auto' && mode !== 'required') throw refuseValue(`${path}.mode`, 'auto or required', mode);
-    const allowed = readList(tools, `${path}.tools`).map((tool, i) => readNamed(tool, `${path}.tools[${i}]`));
-    return { choice: mode, allowed };
-  }
-  return { choice: { name: readNamed(choice, 'tool_choice') } };
-}
-
-/** Name of a function that a choice points at. */
-function readNamed(value: unknown, path: string): string {
-  const named = readRecord(value, path);
-  if (named.type !== 'function') throw refuseTool(path, named.type, 'function');
-  return readName(readRecord(named.function, `${path}.function`).name, `${path}.function.name`);
-}
-
-function readFormat(value: unknown): AnswerFormat | undefined {
-  if (isAbsent(value)) return undefined;
-  const format = readRecord(value, 'response_format');
-  if (format.type === 'text') return undefined;
-  if (format.type === 'json_object') return { type: 'json' };
-  const expected = 'text, json_object or json_schema';
-  if (format.type !== 'json_schema') throw refuseValue('response_format.type', expected, format.type);
-  const path = 'response_format.json_schema';
-  const { name, schema } = readRecord(format.json_schema, path);
-  return readJsonFormat(name, schema, path);
 }
 
 function printCall({ id, name, arguments: given }: ToolCall) {

@@ -1,11 +1,12 @@
 /** Responses of OpenAI (`POST …/v1/responses`). */
 import { describeValue } from '../../core/describe-value.ts';
-import type { AnswerFormat, ModelReply, ToolCall, ToolChoice } from '../../core/model-call.ts';
+import type { AnswerFormat, ModelReply, ToolCall } from '../../core/model-call.ts';
 import { Conversation } from './conversation.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds, type StoredItems } from './dialect.ts';
 import { printEvent } from './events.ts';
 import { FIELDS, readRequest } from './fields.ts';
 import { printOpenAiError } from './openai-error.ts';
+import { flat, readAnswerFormat, readToolChoice, readTools } from './openai-tools.ts';
 import {
   type Fields,
   finishOf,
@@ -13,25 +14,21 @@ import {
   joinTools,
   readContent,
   readFlag,
-  readFunction,
   readInteger,
-  readJsonFormat,
-  readList,
   readName,
   readOptionalText,
   readRecord,
   readStops,
   readText,
   refusePart,
-  refuseTool,
   refuseValue,
 } from './read-fields.ts';
 import { readSampling } from './sampling.ts';
 
 function parseResponses(body: unknown, items: StoredItems): ParsedRequest {
   const request = readRequest(body, FIELDS.responses);
-  const { choice, allowed } = readChoice(request.tool_choice);
-  const tools = isAbsent(request.tools) ? [] : readList(request.tools, 'tools').map(readTool);
+  const { choice, allowed } = readToolChoice(request.tool_choice, flat);
+  const tools = readTools(request.tools, flat);
   const instructions = readContent(request.instructions, 'instructions', readPart);
   return {
     model: readText(request.model, 'model'),
@@ -221,44 +218,8 @@ function readThought(part: Fields, path: string): string {
   return readText(part.text, `${path}.text`);
 }
 
-function readTool(value: unknown, i: number) {
-  const path = `tools[${i}]`;
-  const tool = readRecord(value, path);
-  if (tool.type !== 'function') throw refuseTool(path, tool.type, 'function');
-  return readFunction(tool, path, 'parameters');
-}
-
-function readChoice(value: unknown): { choice: ToolChoice; allowed?: readonly string[] } {
-  if (isAbsent(value)) return { choice: 'auto' };
-  if (value === 'auto' || value === 'none' || value === 'required') return { choice: value };
-  if (typeof value === 'string') throw refuseValue('tool_choice', 'auto, none, required or a function', value);
-  const choice = readRecord(value, 'tool_choice');
-  if (choice.type === 'allowed_tools') {
-    const { mode, tools } = choice;
-    if (mode !== 'auto' && mode !== 'required') throw refuseValue('tool_choice.mode', 'auto or required', mode);
-    const allowed = readList(tools, 'tool_choice.tools').map((tool, i) => readNamed(tool, `tool_choice.tools[${i}]`));
-    return { choice: mode, allowed };
-  }
-  return { choice: { name: readNamed(choice, 'tool_choice') } };
-}
-
-/** Name of a function that a choice points at. */
-function readNamed(value: unknown, path: string): string {
-  const named = readRecord(value, path);
-  if (named.type !== 'function') throw refuseTool(path, named.type, 'function');
-  return readName(named.name, `${path}.name`);
-}
-
-function readFormat(value: unknown): AnswerFormat | undefined {
-  if (isAbsent(value)) return undefined;
-  const { format: given } = readRecord(value, 'text');
-  if (isAbsent(given)) return undefined;
-  const format = readRecord(given, 'text.format');
-  if (format.type === 'text') return undefined;
-  if (format.type === 'json_object') return { type: 'json' };
-  const expected = 'text, json_object or json_schema';
-  if (format.type !== 'json_schema') throw refuseValue('text.format.type', expected, format.type);
-  return readJsonFormat(format.name, format.schema, 'text.format');
+function readFormat(text: unknown): AnswerFormat | undefined {
+  return isAbsent(text) ? undefined : readAnswerFormat(readRecord(text, 'text').format, 'text.format', flat);
 }
 
 /** Items of a finished reply. A reply without text and calls has a message that is empty. */
