@@ -95,7 +95,10 @@ export class AgentTemplate {
    * @throws {RangeError} where the template refuses the messages
    */
   renderTail(reply: AssistantMessage, fresh: readonly ConversationMessage[], tools: readonly Tool[]): number[] {
-    const calls = (reply.calls ?? []).map((call) => ({ ...call, arguments: JSON.stringify({ probe_key: MARK }) }));
+    const { calls: written = [] } = reply;
+    // Where a turn has one call at most, one stands for all: the reply is whole, and all results are behind it.
+    const shown = this.#abilities.isParallel ? written : written.slice(-1);
+    const calls = shown.map((call) => ({ ...call, arguments: JSON.stringify({ probe_key: MARK }) }));
     // Where there are calls they are what is marked: some templates write the content behind their results.
     const marked: AssistantMessage = { role: 'assistant', content: calls.length === 0 ? MARK : '', calls };
     const rendered = this.#render([QUESTION, marked, ...this.#breakUp(fresh)], tools);
