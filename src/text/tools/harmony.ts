@@ -3,7 +3,14 @@
  * text, and a message to `functions.<name>` is a call. The recipient stands before or behind the channel.
  */
 import { skipSpace, spaceObject } from './literal.ts';
-import { type Repair, readRepaired, rejectReply, type ToolFormat, type WrittenCall } from './tool-format.ts';
+import {
+  type Repair,
+  readRepaired,
+  rejectReply,
+  type ToolFormat,
+  type WrittenCall,
+  writtenJson,
+} from './tool-format.ts';
 
 const START = '<|start|>';
 const CHANNEL = '<|channel|>';
@@ -46,8 +53,7 @@ export const harmony: ToolFormat = {
           if (isCut) break;
           return rejectReply(text, `the arguments of ${name} are no JSON object`);
         }
-        const json = value.isPython ? value.json : text.slice(value.start, value.end);
-        calls.push({ name, arguments: json });
+        calls.push({ name, arguments: writtenJson(text, value) });
         at = afterMessage(text, behind!);
         continue;
       }
