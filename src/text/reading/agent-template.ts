@@ -17,7 +17,7 @@ import type { ChatMessage, ChatTemplate, RenderOptions } from '../templates/chat
 import { formatOf } from '../tools/formats.ts';
 import { hermes } from '../tools/hermes.ts';
 import { printJson } from '../tools/literal.ts';
-import { renderPlainTools, toolObject } from '../tools/plain-tools.ts';
+import { printChatTool, renderPlainTools } from '../tools/plain-tools.ts';
 import type { ToolFormat } from '../tools/tool-format.ts';
 import { BREAK, type ControlTokens } from './control-tokens.ts';
 
@@ -243,7 +243,7 @@ export class AgentTemplate {
         ...(list.length === 0 ? {} : { tool_calls: list }),
       };
     });
-    const objects = listed.length === 0 ? null : listed.map(toolObject);
+    const objects = listed.length === 0 ? null : listed.map(printChatTool);
     return this.#renderMessages(rendered, { tools: objects, addGenerationPrompt });
   }
 

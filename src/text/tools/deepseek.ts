@@ -8,9 +8,9 @@ import {
   type Repair,
   readRepaired,
   rejectReply,
+  sliceJson,
   type ToolFormat,
   type WrittenCall,
-  writtenJson,
 } from './tool-format.ts';
 
 const OPEN = '<｜tool▁calls▁begin｜>';
@@ -81,5 +81,5 @@ function readCall(text: string, from: number, repairs: Repair[]) {
   if (head[3] !== undefined && text.startsWith('```', at)) at = skipSpace(text, at + 3);
   if (!text.startsWith(END, at)) return undefined;
   const name = (head[1] ?? head[2]!).trim();
-  return { call: { name, arguments: writtenJson(text, value) }, end: at + END.length };
+  return { call: { name, arguments: sliceJson(text, value) }, end: at + END.length };
 }

@@ -144,7 +144,7 @@ export function printCallObject({ name, arguments: args }: WrittenCall, [key]: A
 }
 
 /** JSON of a value as it is written in its text, where that is JSON. */
-export function writtenJson(text: string, { isPython, json, start, end }: Literal): string {
+export function sliceJson(text: string, { isPython, json, start, end }: Literal): string {
   return isPython ? json : text.slice(start, end);
 }
 
@@ -154,7 +154,7 @@ function argumentsOf(
   args: Literal,
 ): { readonly json: string; readonly repairs: readonly Repair[] } | undefined {
   if (args.kind === 'object') {
-    return { json: writtenJson(text, args), repairs: [] };
+    return { json: sliceJson(text, args), repairs: [] };
   }
   if (args.kind !== 'string') return undefined;
   const inner = readWhole(args.text!);
