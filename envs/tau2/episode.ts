@@ -1,8 +1,8 @@
 /** Episode of a task as a policy plays it: the opening, the answers to its replies, the reward at the end. */
-import type { AgentReply } from '../../src/core/agent-call.ts';
+import { type AgentReply, callId } from '../../src/core/agent-call.ts';
 import type { MaybePromise } from '../../src/core/env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from '../../src/core/model-call.ts';
-import { callId, type ToolAnswer, type ToolEpisode, type ToolResult } from '../../src/core/tool-world.ts';
+import type { ToolAnswer, ToolEpisode, ToolResult } from '../../src/core/tool-world.ts';
 import { type Domain, openEnvironment } from './domain.ts';
 import type { Environment } from './environment.ts';
 import type { Tau2Options } from './options.ts';

@@ -10,7 +10,7 @@ import type { TokenMask } from '../text/grammar/token-mask.ts';
 import { maskOf } from '../text/reading/answer-mask.ts';
 import type { Codec } from '../text/reading/codec.ts';
 import { replayTurns } from '../text/reading/replay-turns.ts';
-import type { Prompt } from '../text/reading/transcript.ts';
+import { equalTokens, type Prompt } from '../text/reading/transcript.ts';
 
 /** Facts of a run that its episodes must fit. */
 export interface EpisodeFacts {
@@ -104,7 +104,7 @@ function checkReading(one: Trajectory, { codec, maxPositions }: EpisodeFacts): v
     read = prompt;
     const { decision, actions, action } = one.turns[t]!;
     const context = transcript.takeContext();
-    if (!decision || !isSame(context, decision.context)) {
+    if (!decision || !equalTokens(context, decision.context)) {
       throw new RangeError(`the tokens recorded of turn ${t} are not what this view and vocabulary read`);
     }
     length += context.length;
@@ -140,10 +140,4 @@ function isRefused(one: Trajectory, codec: Codec): boolean {
   } catch {
     return false; // what the view cannot read, it has not refused
   }
-}
-
-function isSame(a: Int32Array, b: Int32Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }

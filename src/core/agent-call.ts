@@ -128,6 +128,39 @@ export function readAgentReply(text: string): AgentReply {
   return parseReply(text) ?? { content: text, calls: [], finish: 'stop', usage: NO_USAGE };
 }
 
+/** Id of call i of the reply to call number n. Worlds may choose another beginning. */
+export function callId(n: number, i: number): string {
+  return `call_${n}_${i}`;
+}
+
+/**
+ * Creates the turn of the model that a reply is. Its calls get the ids by which the results behind it name them: an id ends in
+ * the call's place (see `callId`), and ids of another form are taken in order.
+ * @param n number of the call that it answers
+ * @param fresh messages behind the reply, which may lack some results or have them in another order
+ */
+export function createReplyMessage(
+  { content, reasoning, calls }: Pick<AgentReply, 'content' | 'reasoning' | 'calls'>,
+  n: number,
+  fresh: readonly ConversationMessage[],
+): AssistantMessage {
+  const results: string[] = [];
+  for (const message of fresh) {
+    if (message.role === 'assistant') break; // what follows answers another turn
+    if (message.role === 'tool') results.push(message.callId);
+  }
+  const named = calls.map((_, i) => results.find((id) => id.endsWith(`_${i}`)));
+  const others = results.filter((id) => !named.includes(id));
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : { calls: calls.map((call, i) => ({ id: named[i] ?? others.shift() ?? callId(n, i), ...call })) }),
+  };
+}
+
 /** Outcome of an agent, as the observation behind its last call. */
 export interface AgentOutcome {
   readonly reward: number;
@@ -156,7 +189,8 @@ export function readReportedMetrics(observation: string): Readonly<Record<string
   }
 }
 
-const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
+/** Tokens of a reply that no model has written. */
+export const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
 const FINISHES: ReadonlySet<unknown> = new Set<ModelReply['finish']>(['stop', 'calls', 'length', 'filter']);
 
 function parseReply(text: string): AgentReply | undefined {

@@ -1,5 +1,5 @@
 /** Episodes of agents and of worlds of tools, read back as conversations: one for each leaf of their tree of calls. */
-import { type AgentCall, type AgentReply, readAgentCall } from './agent-call.ts';
+import { type AgentCall, type AgentReply, createReplyMessage, readAgentCall } from './agent-call.ts';
 import { ReplyChooser } from './call-stages.ts';
 import type { ConversationMessage, Tool } from './model-call.ts';
 import type { Turn } from './trajectory.ts';
@@ -57,18 +57,7 @@ function messagesUpTo(calls: ReadonlyMap<number, AnsweredCall>, leaf: AnsweredCa
     at = at.call.parent === null ? undefined : calls.get(at.call.parent);
   }
   return chain.flatMap(({ call, reply }, i) => {
-    const results = (chain[i + 1]?.call.messages ?? []).flatMap((one) => (one.role === 'tool' ? [one.callId] : []));
-    return [...call.messages, ...(reply ? [asMessage(reply, call.call, results)] : [])];
+    const fresh = chain[i + 1]?.call.messages ?? [];
+    return [...call.messages, ...(reply ? [createReplyMessage(reply, call.call, fresh)] : [])];
   });
-}
-
-/** Reply as a message. Its calls have the ids by which the results behind it name them: those end in the call's place. */
-function asMessage({ content, reasoning, calls }: AgentReply, number: number, results: readonly string[]) {
-  const idOf = (i: number) => results.find((id) => id.endsWith(`_${i}`)) ?? `call_${number}_${i}`;
-  return {
-    role: 'assistant',
-    content,
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(calls.length === 0 ? {} : { calls: calls.map((call, i) => ({ id: idOf(i), ...call })) }),
-  } as const;
 }

@@ -2,7 +2,7 @@
  * Replies as lists: what a policy that chooses among listed actions can reply to a call. A tool is chosen first, then each
  * of its required arguments, from the schema's values or from what the conversation has shown.
  */
-import { type AgentReply, readAgentReply } from './agent-call.ts';
+import { type AgentReply, NO_USAGE, readAgentReply } from './agent-call.ts';
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from './env.ts';
 import { parseJson } from './json-text.ts';
 import type { ConversationMessage, JsonSchema, ModelCall, Tool } from './model-call.ts';
@@ -150,8 +150,6 @@ function listTools({ tools, toolChoice }: Pick<ModelCall, 'tools' | 'toolChoice'
     },
   };
 }
-
-const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
 
 /** The stage itself where arguments are missing, else its call. */
 function next(stage: ReplyStage): ReplyStage | AgentReply {

@@ -5,7 +5,7 @@
  *
  * A world writes a `ToolEpisode`; `openToolSession` makes a session of it.
  */
-import { type AgentReply, printAgentCall } from './agent-call.ts';
+import { type AgentReply, callId, printAgentCall } from './agent-call.ts';
 import { ReplyChooser } from './call-stages.ts';
 import type { EnvStep, MaybePromise, Session } from './env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
@@ -45,11 +45,6 @@ export interface ToolEpisode {
   take(reply: AgentReply): MaybePromise<ToolAnswer>;
   /** Releases what the episode holds. */
   close?(): MaybePromise<void>;
-}
-
-/** Id of call number i of reply number n. */
-export function callId(reply: number, i: number): string {
-  return `call_${reply}_${i}`;
 }
 
 /** Opens a session over an episode of tools. */

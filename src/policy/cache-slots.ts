@@ -7,7 +7,7 @@
 
 import type { ModelConfig } from '../compute/model/config.ts';
 import { MentionBook } from '../compute/model/feeds.ts';
-import type { Transcript } from '../text/reading/transcript.ts';
+import { equalTokens, type Transcript } from '../text/reading/transcript.ts';
 import { type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 import type { ActRequest } from './policy.ts';
@@ -172,8 +172,4 @@ export class CacheSlots {
     group.batch.cache.release(group.slot);
     this.#groups.delete(group.key);
   }
-}
-
-function equalTokens(a: Int32Array, b: Int32Array): boolean {
-  return a === b || (a.length === b.length && a.every((id, i) => id === b[i]));
 }

@@ -1,9 +1,10 @@
 /** Exports episodes in the forms that other trainers read. Pure. */
 import { isCallEpisode, listConversations } from '../core/call-episode.ts';
 import { episodeReturn } from '../core/trajectory.ts';
-import { printChatMessage, printChatTool } from '../policy/remote/chat-body.ts';
+import { printChatMessage } from '../policy/remote/chat-body.ts';
 import type { TraceLine } from '../storage/trace.ts';
 import { buildRecordedConversation, type Message, type RecordedMessage } from '../text/prompts/conversation.ts';
+import { printChatTool } from '../text/tools/plain-tools.ts';
 
 /** Record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
 export interface AgentTraj {

@@ -15,9 +15,10 @@ import { parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ConversationMessage, ModelReply, Tool } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
 import type { WaitingCall } from '../gateway/gateway.ts';
-import { printChatMessage, printChatTool } from '../policy/remote/chat-body.ts';
+import { printChatMessage } from '../policy/remote/chat-body.ts';
 import { appendWhole, writeAll, writeWhole } from '../storage/atomic-file.ts';
 import { wholeBytes, wholeLines } from '../storage/lines.ts';
+import { printChatTool } from '../text/tools/plain-tools.ts';
 
 /** Call that was answered, as a line. */
 export interface RecordedCall {

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import {
   type AgentCall,
   type AgentReply,
+  createReplyMessage,
   printAgentCall,
   printAgentReply,
   readAgentCall,
@@ -123,4 +124,17 @@ it('takes any other text for a plain reply', () => {
     const usage = { promptTokens: 0, completionTokens: 0 };
     expect(readAgentReply(content)).toEqual({ content, calls: [], finish: 'stop', usage });
   }
+});
+
+it('names the calls of a reply as their results do, in whatever order these are', () => {
+  const named = (...ids: string[]) => {
+    const calls = ['a', 'b'].map((name) => ({ name, arguments: '{}' }));
+    const results = ids.map((callId) => ({ role: 'tool' as const, callId, content: '' }));
+    return createReplyMessage({ content: '', calls }, 3, results).calls?.map(({ id }) => id);
+  };
+  expect(named('call_3_0', 'call_3_1')).toEqual(['call_3_0', 'call_3_1']);
+  expect(named('toolu_9_1', 'toolu_9_0')).toEqual(['toolu_9_0', 'toolu_9_1']);
+  expect(named('toolu_9_1')).toEqual(['call_3_0', 'toolu_9_1']);
+  expect(named('x', 'y')).toEqual(['x', 'y']);
+  expect(named()).toEqual(['call_3_0', 'call_3_1']);
 });

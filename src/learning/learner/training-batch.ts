@@ -16,7 +16,7 @@ import type { Trajectory } from '../../core/trajectory.ts';
 import { maskOf } from '../../text/reading/answer-mask.ts';
 import type { Codec } from '../../text/reading/codec.ts';
 import { replayTurns } from '../../text/reading/replay-turns.ts';
-import type { Candidate, Prompt, Transcript } from '../../text/reading/transcript.ts';
+import { type Candidate, equalTokens, type Prompt, type Transcript } from '../../text/reading/transcript.ts';
 
 /** Trained decision: a choice, or one token of a run. */
 export interface TrainDecision {
@@ -188,10 +188,6 @@ class GroupBuilder implements TrainGroup {
     this.#rows.set(key, row);
     return row;
   }
-}
-
-function equalTokens(a: Int32Array, b: Int32Array): boolean {
-  return a === b || (a.length === b.length && a.every((id, i) => id === b[i]));
 }
 
 function createNotTrainable(trajectory: Trajectory, why: string): UserError {

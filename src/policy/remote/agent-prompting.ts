@@ -6,11 +6,12 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import {
   type AgentCall,
   type AgentReply,
+  createReplyMessage,
   printAgentReply,
   readAgentCall,
   readAgentReply,
 } from '../../core/agent-call.ts';
-import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
+import type { ConversationMessage, Tool } from '../../core/model-call.ts';
 import { seedFrom } from '../../core/rng.ts';
 import type { Acted, ActRequest } from '../policy.ts';
 import { printChatBody, readChatReply } from './chat-body.ts';
@@ -103,24 +104,14 @@ export class AgentPrompting implements Prompting {
 /** Opens the conversation of a call: its own messages, behind those of its parent and the parent's reply. */
 function open(episode: Episode, { call, parent, messages, tools }: AgentCall): Context {
   const before = parent === null ? undefined : episode.contexts.get(parent);
-  const context: Context = before
-    ? {
-        messages: [...before.messages, replied(before.reply, messages), ...messages],
-        tools: before.tools,
-        reply: undefined,
-      }
-    : { messages, tools: tools ?? [], reply: undefined };
+  // What was thought before a reply is not given back.
+  const reply = before?.reply ? { ...before.reply, reasoning: undefined } : { content: '', calls: [] };
+  const context: Context = {
+    messages: before ? [...before.messages, createReplyMessage(reply, parent!, messages), ...messages] : messages,
+    tools: tools ?? before?.tools ?? [],
+    reply: undefined,
+  };
   episode.contexts.set(call, context);
   episode.waiting = call;
   return context;
-}
-
-/** Reply as a message, its calls under the ids by which the results behind it name them: they end in the call's number. */
-function replied(reply: AgentReply | undefined, results: readonly ConversationMessage[]): AssistantMessage {
-  const ids = results.flatMap((message) => (message.role === 'tool' ? [message.callId] : []));
-  return {
-    role: 'assistant',
-    content: reply?.content ?? '',
-    calls: reply?.calls.map((call, i) => ({ ...call, id: ids.find((id) => id.endsWith(`_${i}`)) ?? `call_${i}` })),
-  };
 }

@@ -9,9 +9,9 @@ import type {
   ConversationMessage,
   ModelCall,
   ModelReply,
-  Tool,
   ToolChoice,
 } from '../../core/model-call.ts';
+import { printChatTool } from '../../text/tools/plain-tools.ts';
 import type { Completion } from './openai-client.ts';
 
 /** Prints the body of a request. Only what the call states is in it; a reply's length is `max_tokens`. */
@@ -62,11 +62,6 @@ export function printChatMessage(message: ConversationMessage): object {
       function: { name: call.name, arguments: call.arguments },
     })),
   };
-}
-
-/** Prints a tool as OpenAI has it. */
-export function printChatTool({ name, description, parameters }: Tool): object {
-  return { type: 'function', function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }
 
 function printToolChoice(choice: ToolChoice): unknown {

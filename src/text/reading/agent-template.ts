@@ -17,7 +17,7 @@ import type { ChatMessage, ChatTemplate, RenderOptions } from '../templates/chat
 import { formatOf } from '../tools/formats.ts';
 import { hermes } from '../tools/hermes.ts';
 import { printJson } from '../tools/literal.ts';
-import { renderPlainTools, toolObject } from '../tools/plain-tools.ts';
+import { printChatTool, renderPlainTools } from '../tools/plain-tools.ts';
 import type { ToolFormat } from '../tools/tool-format.ts';
 import { BREAK, type ControlTokens } from './control-tokens.ts';
 
@@ -95,7 +95,10 @@ export class AgentTemplate {
    * @throws {RangeError} where the template refuses the messages
    */
   renderTail(reply: AssistantMessage, fresh: readonly ConversationMessage[], tools: readonly Tool[]): number[] {
-    const calls = (reply.calls ?? []).map((call) => ({ ...call, arguments: JSON.stringify({ probe_key: MARK }) }));
+    const { calls: written = [] } = reply;
+    // Where a turn has one call at most, one stands for all: the reply is whole, and all results are behind it.
+    const shown = this.#abilities.isParallel ? written : written.slice(-1);
+    const calls = shown.map((call) => ({ ...call, arguments: JSON.stringify({ probe_key: MARK }) }));
     // Where there are calls they are what is marked: some templates write the content behind their results.
     const marked: AssistantMessage = { role: 'assistant', content: calls.length === 0 ? MARK : '', calls };
     const rendered = this.#render([QUESTION, marked, ...this.#breakUp(fresh)], tools);
@@ -240,7 +243,7 @@ export class AgentTemplate {
         ...(list.length === 0 ? {} : { tool_calls: list }),
       };
     });
-    const objects = listed.length === 0 ? null : listed.map(toolObject);
+    const objects = listed.length === 0 ? null : listed.map(printChatTool);
     return this.#renderMessages(rendered, { tools: objects, addGenerationPrompt });
   }
 

@@ -9,7 +9,13 @@
  *
  * Templates that leave the reasoning out of earlier turns do not here: the policy reads on what it has written.
  */
-import { type AgentCall, type AgentReply, readAgentCall, readAgentReply } from '../../core/agent-call.ts';
+import {
+  type AgentCall,
+  type AgentReply,
+  createReplyMessage,
+  readAgentCall,
+  readAgentReply,
+} from '../../core/agent-call.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import type { AnswerLimits, Observed, Prompt, Refusal, Transcript } from './transcript.ts';
@@ -56,7 +62,7 @@ interface Stretch {
 /** Call that was answered. */
 interface Answered {
   readonly tools: readonly Tool[];
-  readonly reply: AssistantMessage;
+  readonly reply: AgentReply;
   readonly stretch: Stretch;
   /** Number of the stretch's tokens up to the end of the reply. */
   readonly length: number;
@@ -132,17 +138,9 @@ export class AgentTranscript implements Transcript {
     const reading = this.#reading;
     const isSampled = run.length > 0;
     if (!isSampled) this.#read(reading.spell(action));
-    const { content, reasoning, calls } = isSampled
-      ? reading.readReply(run, { call, tools }, 0).reply
-      : readAgentReply(action);
-    const named = calls.map(({ name, arguments: args }, i) => ({
-      id: `call_${call.call}_${i}`,
-      name,
-      arguments: args,
-    }));
     this.#answered.set(call.call, {
       tools,
-      reply: { role: 'assistant', content, ...(reasoning === undefined ? {} : { reasoning }), calls: named },
+      reply: isSampled ? reading.readReply(run, { call, tools }, 0).reply : readAgentReply(action),
       stretch: this.#stretch,
       length: this.tokens.length,
       isEnded: isSampled && reading.ends(run),
@@ -176,8 +174,9 @@ export class AgentTranscript implements Transcript {
     this.limits = this.#reading.limitsOf(turn);
   }
 
-  #continue(parent: Answered, { messages }: AgentCall, tools: readonly Tool[]): void {
-    const tail = this.#reading.renderTail(withIds(parent.reply, messages), messages, tools);
+  #continue(parent: Answered, call: AgentCall, tools: readonly Tool[]): void {
+    const reply = createReplyMessage(parent.reply, call.parent!, call.messages);
+    const tail = this.#reading.renderTail(reply, call.messages, tools);
     if (!parent.isEnded) tail.unshift(this.#reading.turnEnd);
     const { stretch, length } = parent;
     if (stretch === this.#stretch && length === this.tokens.length) this.#read(tail);
@@ -198,14 +197,4 @@ export class AgentTranscript implements Transcript {
     this.#stretch = { prompt, tokens: ids.slice(-1) };
     this.#unread = [...ids];
   }
-}
-
-/** Reply whose calls have the ids that their results name: in order, one result a call. */
-function withIds(reply: AssistantMessage, fresh: readonly ConversationMessage[]): AssistantMessage {
-  const results: string[] = [];
-  for (const message of fresh) {
-    if (message.role !== 'tool') break;
-    results.push(message.callId);
-  }
-  return { ...reply, calls: (reply.calls ?? []).map((call, i) => ({ ...call, id: results[i] ?? call.id })) };
 }

@@ -42,6 +42,11 @@ export interface Observed {
   readonly partial?: true;
 }
 
+/** True for the same ids in the same order. */
+export function equalTokens(a: Int32Array, b: Int32Array): boolean {
+  return a === b || (a.length === b.length && a.every((id, i) => id === b[i]));
+}
+
 /** Refusal of a turn: the policy cannot decide it. */
 export interface Refusal {
   /** Reason, for people. */

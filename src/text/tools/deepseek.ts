@@ -8,6 +8,7 @@ import {
   type Repair,
   readRepaired,
   rejectReply,
+  sliceJson,
   type ToolFormat,
   type WrittenCall,
 } from './tool-format.ts';
@@ -79,6 +80,6 @@ function readCall(text: string, from: number, repairs: Repair[]) {
   let at = skipSpace(text, value.end);
   if (head[3] !== undefined && text.startsWith('```', at)) at = skipSpace(text, at + 3);
   if (!text.startsWith(END, at)) return undefined;
-  const json = value.isPython ? value.json : text.slice(value.start, value.end);
-  return { call: { name: (head[1] ?? head[2]!).trim(), arguments: json }, end: at + END.length };
+  const name = (head[1] ?? head[2]!).trim();
+  return { call: { name, arguments: sliceJson(text, value) }, end: at + END.length };
 }

@@ -2,8 +2,7 @@
  * Gemma's formats: `call:name{key:value,…}` with bare keys and texts between markers. FunctionGemma and Gemma 4 differ in
  * the markers.
  */
-import { parseJson } from '../../core/json-text.ts';
-import { readLiteral, skipSpace } from './literal.ts';
+import { type Literal, readLiteral, readWhole, skipSpace } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
@@ -35,9 +34,7 @@ export const gemma = { functionGemma, gemma4 } as const;
 function formatOf(markers: Markers): ToolFormat {
   const { id, open, close, quote } = markers;
   const print = ({ name, arguments: args }: WrittenCall) => {
-    const members = readLiteral(args, skipSpace(args, 0))?.members ?? new Map();
-    const list = [...members].map(([key, one]) => `${key}:${printValue(parseJson(one.json), one.json, quote)}`);
-    return `${open}call:${name}{${list.join(',')}}${close}`;
+    return `${open}call:${name}{${printMembers(readWhole(args)?.members ?? new Map(), quote)}}${close}`;
   };
   return {
     id,
@@ -47,13 +44,14 @@ function formatOf(markers: Markers): ToolFormat {
   };
 }
 
-/** @param json of the value: a number keeps its digits */
-function printValue(value: unknown, json: string, quote: string): string {
-  if (typeof value === 'string') return `${quote}${value}${quote}`;
-  if (typeof value !== 'object' || value === null) return json;
-  if (Array.isArray(value)) return `[${value.map((one) => printValue(one, JSON.stringify(one), quote)).join(',')}]`;
-  const members = Object.entries(value).map(([key, one]) => `${key}:${printValue(one, JSON.stringify(one), quote)}`);
-  return `{${members.join(',')}}`;
+function printValue({ text, members, items, json }: Literal, quote: string): string {
+  if (text !== undefined) return `${quote}${text}${quote}`;
+  if (items) return `[${items.map((item) => printValue(item, quote)).join(',')}]`;
+  return members ? `{${printMembers(members, quote)}}` : json;
+}
+
+function printMembers(members: ReadonlyMap<string, Literal>, quote: string): string {
+  return [...members].map(([key, value]) => `${key}:${printValue(value, quote)}`).join(',');
 }
 
 function parseWithin({ open, close, quote }: Markers): ParseBody {

@@ -3,7 +3,7 @@
  * text, and a message to `functions.<name>` is a call. The recipient stands before or behind the channel.
  */
 import { skipSpace, spaceObject } from './literal.ts';
-import { type Repair, readRepaired, rejectReply, type ToolFormat, type WrittenCall } from './tool-format.ts';
+import { type Repair, readRepaired, rejectReply, sliceJson, type ToolFormat, type WrittenCall } from './tool-format.ts';
 
 const START = '<|start|>';
 const CHANNEL = '<|channel|>';
@@ -46,8 +46,7 @@ export const harmony: ToolFormat = {
           if (isCut) break;
           return rejectReply(text, `the arguments of ${name} are no JSON object`);
         }
-        const json = value.isPython ? value.json : text.slice(value.start, value.end);
-        calls.push({ name, arguments: json });
+        calls.push({ name, arguments: sliceJson(text, value) });
         at = afterMessage(text, behind!);
         continue;
       }

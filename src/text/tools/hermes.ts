@@ -1,7 +1,7 @@
 /** Hermes format: `<tool_call>` tags around JSON. Qwen 2.5 and 3, Hermes, SmolLM3, and templates without tools. */
 import { append } from '../../core/extremes.ts';
 import type { Tool } from '../../core/model-call.ts';
-import { printJson, skipSpace, spaceObject } from './literal.ts';
+import { skipSpace } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
@@ -9,6 +9,7 @@ import {
   joinContent,
   type ParsedReply,
   plainReply,
+  printCallObject,
   type Repair,
   readRepaired,
   readUnclosed,
@@ -29,8 +30,8 @@ export const hermes: ToolFormat = {
   parse: afterReasoning(parseBody),
 };
 
-function printCall({ name, arguments: args }: WrittenCall): string {
-  return `${OPEN}\n{"name": ${printJson(name)}, "arguments": ${spaceObject(args)}}\n${CLOSE}`;
+function printCall(call: WrittenCall): string {
+  return `${OPEN}\n${printCallObject(call, NAMES)}\n${CLOSE}`;
 }
 
 function parseBody(body: string, tools: readonly Tool[], isCut: boolean): ParsedReply {

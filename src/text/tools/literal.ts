@@ -207,16 +207,14 @@ function unescapePython(content: string): string {
     .toWellFormed();
 }
 
-/** Prints a value as Python's `repr`. */
-export function printPython(value: unknown): string {
-  if (value === null || value === undefined) return 'None';
-  if (value === true) return 'True';
-  if (value === false) return 'False';
-  if (typeof value === 'string') return printPythonString(value);
-  if (Array.isArray(value)) return `[${value.map(printPython).join(', ')}]`;
-  if (typeof value !== 'object') return String(value);
-  const members = Object.entries(value).map(([key, one]) => `${printPythonString(key)}: ${printPython(one)}`);
-  return `{${members.join(', ')}}`;
+/** Prints a value of JSON as a literal of Python; numbers keep their digits. */
+export function printPython({ kind, json, text, items, members }: Literal): string {
+  if (kind === 'null') return 'None';
+  if (kind === 'boolean') return json === 'true' ? 'True' : 'False';
+  if (text !== undefined) return printPythonString(text);
+  if (items) return `[${items.map(printPython).join(', ')}]`;
+  if (!members) return json;
+  return `{${[...members].map(([key, value]) => `${printPythonString(key)}: ${printPython(value)}`).join(', ')}}`;
 }
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' };

@@ -1,12 +1,13 @@
 /** Llama's JSON: a reply that is one object `{"name", "parameters"}`, or several with `;` between. Llama 3.1 to 3.3. */
 import type { Tool } from '../../core/model-call.ts';
-import { printJson, skipSpace, spaceObject } from './literal.ts';
+import { skipSpace } from './literal.ts';
 import { readPythonCall } from './pythonic.ts';
 import {
   afterReasoning,
   callOfObject,
   type ParsedReply,
   plainReply,
+  printCallObject,
   type Repair,
   readRepaired,
   readUnclosed,
@@ -23,13 +24,10 @@ export const llamaJson: ToolFormat = {
   id: 'llama-json',
   markers: [TAG],
   // A reply is text or calls: its template writes no text beside them.
-  print: (content, calls) => (calls.length === 0 ? content : calls.map(printCall).join('; ')),
+  print: (content, calls) =>
+    calls.length === 0 ? content : calls.map((call) => printCallObject(call, NAMES)).join('; '),
   parse: afterReasoning(parseBody),
 };
-
-function printCall({ name, arguments: args }: WrittenCall): string {
-  return `{"name": ${printJson(name)}, "parameters": ${spaceObject(args)}}`;
-}
 
 /** Beginning of an object that is meant as a call. */
 const MEANT = /^\{\s*["'](?:name|function)["']\s*:/;

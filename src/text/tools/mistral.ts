@@ -4,13 +4,14 @@
  */
 import { append } from '../../core/extremes.ts';
 import type { Tool } from '../../core/model-call.ts';
-import { printJson, readLiteral, skipSpace, spaceObject } from './literal.ts';
+import { readLiteral, skipSpace, spaceObject } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
   callOfObject,
   type ParsedReply,
   plainReply,
+  printCallObject,
   type Repair,
   readRepaired,
   rejectReply,
@@ -31,9 +32,7 @@ export const mistralList: ToolFormat = {
   id: 'mistral-list',
   markers,
   print(content, calls) {
-    const list = calls.map(({ name, arguments: args }) => {
-      return `{"name": ${printJson(name)}, "arguments": ${spaceObject(args)}}`;
-    });
+    const list = calls.map((call) => printCallObject(call, NAMES));
     return calls.length === 0 ? content : `${content}${CALLS} [${list.join(', ')}]`;
   },
   parse,

@@ -40,15 +40,15 @@ export function renderPlainTools(messages: readonly ConversationMessage[], tools
   return rendered;
 }
 
-/** Form in which templates print a tool. */
-export function toolObject({ name, description, parameters }: Tool) {
+/** Prints a tool as OpenAI has it, and as templates expect it. */
+export function printChatTool({ name, description, parameters }: Tool) {
   return { type: 'function', function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }
 
 function describeTools(tools: readonly Tool[]): string {
   return [
     '# Tools\n\nYou may call functions. These are their signatures:\n<tools>',
-    ...tools.map((tool) => printJson(toolObject(tool))),
+    ...tools.map((tool) => printJson(printChatTool(tool))),
     '</tools>\n\nFor each call, write a JSON object with the name of the function and its arguments within tags:',
     '<tool_call>\n{"name": <name>, "arguments": <arguments>}\n</tool_call>',
   ].join('\n');

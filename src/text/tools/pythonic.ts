@@ -2,8 +2,7 @@
  * Pythonic formats: a list of Python calls with keyword arguments and literals. Llama 3.2 and 4, ToolACE, OLMo 3, LFM2;
  * they differ in what stands around the list.
  */
-import { parseJson } from '../../core/json-text.ts';
-import { printPython, readLiteral, skipSpace } from './literal.ts';
+import { type Literal, printPython, readLiteral, readWhole, skipSpace } from './literal.ts';
 import {
   afterReasoning,
   beforeCall,
@@ -62,10 +61,9 @@ function parseWithin({ open, close, isList }: Frame): ParseBody {
     const isClosed = end !== undefined && (open === '' ? end === body.length : body.startsWith(close, end));
     const content = open === '' ? '' : beforeCall(body.slice(0, first));
     if (read && isClosed) return { content, calls: read.calls, repairs: [] };
-    if (isCut)
-      return open === '' ? plainReply(/^\[\s*[\w.-]+\(/.test(body.slice(first)) ? '' : body) : plainReply(content);
-    if (read && open !== '' && end === body.length) return { content, calls: read.calls, repairs: ['close-tag'] };
     const isMeant = open !== '' || /^\[\s*[\w.-]+\(/.test(body.slice(first));
+    if (isCut) return plainReply(isMeant ? content : body);
+    if (read && open !== '' && end === body.length) return { content, calls: read.calls, repairs: ['close-tag'] };
     return isMeant ? rejectReply(body, 'the calls are no calls with literal keyword arguments') : plainReply(body);
   };
 }
@@ -133,12 +131,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string | undefined 
 }
 
 function printCall({ name, arguments: args }: WrittenCall): string {
-  const members = readLiteral(args, skipSpace(args, 0))?.members ?? new Map();
-  const list = [...members].map(([key, { start, end }]) => `${key}=${toPython(args.slice(start, end))}`);
+  const members = readWhole(args)?.members ?? new Map<string, Literal>();
+  const list = [...members].map(([key, value]) => `${key}=${printPython(value)}`);
   return `${name}(${list.join(', ')})`;
-}
-
-/** Python's literal of a JSON value; a number keeps its digits. */
-function toPython(json: string): string {
-  return /^[-\d]/.test(json) ? json : printPython(parseJson(json));
 }

@@ -5,7 +5,7 @@
  */
 import { append } from '../../core/extremes.ts';
 import type { Tool, ToolCall } from '../../core/model-call.ts';
-import { type Literal, readLiteral, readWhole, skipSpace } from './literal.ts';
+import { type Literal, printJson, readLiteral, readWhole, skipSpace, spaceObject } from './literal.ts';
 
 /** Call as it is written: without an id. */
 export type WrittenCall = Omit<ToolCall, 'id'>;
@@ -138,14 +138,23 @@ export function callOfObject(
   return { name: name.text!, arguments: written.json };
 }
 
+/** Prints a call as an object, as `callOfObject` reads one. @param key of its arguments */
+export function printCallObject({ name, arguments: args }: WrittenCall, [key]: ArgumentNames): string {
+  return `{"name": ${printJson(name)}, "${key}": ${spaceObject(args)}}`;
+}
+
+/** JSON of a value as it is written in its text, where that is JSON. */
+export function sliceJson(text: string, { isPython, json, start, end }: Literal): string {
+  return isPython ? json : text.slice(start, end);
+}
+
 /** Arguments as they are written, where they are JSON of an object. */
 function argumentsOf(
   text: string,
   args: Literal,
 ): { readonly json: string; readonly repairs: readonly Repair[] } | undefined {
   if (args.kind === 'object') {
-    const json = args.isPython ? args.json : text.slice(args.start, args.end);
-    return { json, repairs: [] };
+    return { json: sliceJson(text, args), repairs: [] };
   }
   if (args.kind !== 'string') return undefined;
   const inner = readWhole(args.text!);

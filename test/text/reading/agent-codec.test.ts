@@ -134,6 +134,14 @@ describe.each(names)('the conversations of a template: %s', (name) => {
     expect(compared).toBeGreaterThan(60);
   });
 
+  it('show every result of a reply with several calls', () => {
+    const codec = codecOf(name);
+    const calls = [0, 1, 2].map((i) => ({ id: `call_0_${i}`, name: 'look', arguments: '{}' }));
+    const results = calls.map(({ id }, i) => ({ role: 'tool' as const, callId: id, content: `RESULT ${i}` }));
+    const tail = codec.decode(codec.renderTail({ role: 'assistant', content: '', calls }, results, TREE_TOOLS));
+    expect(tail.match(/RESULT \d/g)).toEqual(['RESULT 0', 'RESULT 1', 'RESULT 2']);
+  });
+
   it('keep sampled ids under every call that continues them, whatever was sampled', () => {
     const junk = fc.array(fc.array(fc.integer({ min: 0, max: 256 }), { minLength: 1, maxLength: 12 }), {
       maxLength: 4,

@@ -192,6 +192,12 @@ describe.each(carried)('$id', (format, calls) => {
     );
   });
 
+  it('keeps the digits of numbers within values', () => {
+    const args = '{"a": {"b": [1.0, 12345678901234567890]}}';
+    const [call] = format.parse(format.print('', [{ name: 'f', arguments: args }]), []).calls;
+    expect(call!.arguments.replaceAll(' ', '')).toBe(args.replaceAll(' ', ''));
+  });
+
   it('reads any text without an error', () => {
     const junk = fc.array(
       fc.oneof(text, fc.constantFrom(...format.markers, '{', '[', 'a(', 'a=1', ')', ', ', '"name": "a"')),

@@ -97,24 +97,24 @@ function writeFolder(gguf: GgufFile, folder: string): void {
 
 /** Checks names and shapes before anything is written. */
 function checkTensors(file: string, config: Json, tensors: readonly NamedTensor[]): void {
-  const found = new Map(tensors.map(({ name, tensor }) => [name, tensor]));
+  const found = new Map(tensors.map((one) => [one.name, one]));
   for (const { name, shape } of fileSpecs(readModelConfig(config, file))) {
-    const tensor = found.get(name);
-    if (!tensor) throw new UserError('BAD_CHECKPOINT', `${file}: weight ${name} [${shape.join(', ')}] is missing`);
+    const one = found.get(name);
+    if (!one) throw new UserError('BAD_CHECKPOINT', `${file}: weight ${name} [${shape.join(', ')}] is missing`);
+    const { tensor, shift } = one;
     if (tensor.shape.join() !== shape.join()) {
       throw new UserError(
         'BAD_CHECKPOINT',
         `${file}: tensor ${tensor.name} is [${tensor.shape.join(', ')}], expected [${shape.join(', ')}] by its metadata`,
       );
     }
-    const { shift = 0 } = tensors.find((one) => one.tensor === tensor) ?? {};
     if (shift !== 0 && tensor.type !== 'F32') {
       throw new UserError('BAD_CHECKPOINT', `${file}: tensor ${tensor.name} is ${tensor.type}, expected F32: a norm`);
     }
     found.delete(name);
   }
   const [extra] = found.values();
-  if (extra) throw new UserError('BAD_CHECKPOINT', `${file}: tensor ${extra.name} is no part of the model`);
+  if (extra) throw new UserError('BAD_CHECKPOINT', `${file}: tensor ${extra.tensor.name} is no part of the model`);
 }
 
 /** Type in which a tensor is stored: its own where it has no blocks. */
