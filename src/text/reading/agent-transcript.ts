@@ -40,6 +40,9 @@ export interface AgentReading {
   refuseLength(tokens: number): Refusal | undefined;
 }
 
+/** Limits of a reply that has none: what a choosing policy is offered is nothing to write. */
+const FREE: AnswerLimits = {};
+
 /** Reply as it was read. */
 export interface ReadReply {
   readonly reply: AgentReply;
@@ -171,7 +174,7 @@ export class AgentTranscript implements Transcript {
     this.#turn = turn;
     this.#asked = this.prompt.tokens.length + this.tokens.length;
     this.refusal = this.#reading.refuseLength(this.#asked);
-    this.limits = this.#reading.limitsOf(turn);
+    this.limits = this.#reading.limitsOf(turn) ?? FREE;
   }
 
   #continue(parent: Answered, call: AgentCall, tools: readonly Tool[]): void {

@@ -5,8 +5,8 @@ import type { Codec } from './codec.ts';
 import type { Transcript } from './transcript.ts';
 
 /**
- * Makes the mask of the present answer: the spellings of the listed actions where there are some, else what the call of an
- * agent allows.
+ * Makes the mask of the present answer: of an agent's reply what its call allows, else the spellings of the listed actions. What
+ * a world of tools lists are stages of choosing, which no reply is written in.
  * @param actions indices into the transcript's table
  * @returns undefined where the answer is free
  */
@@ -15,7 +15,7 @@ export function maskOf(
   { table, limits }: Transcript,
   actions: Int32Array,
 ): TokenMask | undefined {
-  if (actions.length === 0) return limits?.mask?.();
+  if (limits || actions.length === 0) return limits?.mask?.();
   return new SpellingMask(
     Array.from(actions, (action) => codec.spell(table[action]!)),
     codec.end,
