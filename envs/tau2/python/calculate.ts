@@ -5,7 +5,7 @@
 import { reprFloat } from '../../../src/core/python-text.ts';
 import { PyError, typeError, valueError } from './errors.ts';
 import { roundFloat } from './format.ts';
-import { iterate } from './operations.ts';
+import { iterate, toFloat } from './operations.ts';
 import { type PyValue, typeName } from './values.ts';
 
 /** Characters that are admitted; an item of a list may be a run of them, as Python's `in` has it. */
@@ -37,12 +37,6 @@ export function calculate(expression: PyValue): string {
 
 function floatError(kind: string): PyError {
   return typeError(`float() argument must be a string or a real number, not '${kind}'`);
-}
-
-function toFloat(value: bigint | number): number {
-  const float = Number(value);
-  if (typeof value === 'bigint' && !Number.isFinite(float)) throw overflow('int too large to convert to float');
-  return float;
 }
 
 function overflow(message: string): PyError {

@@ -7,7 +7,7 @@ import { compareText, dumps, formatFixed, repr, roundFloat } from '../../../envs
 import { parsePython } from '../../../envs/tau2/python/json.ts';
 import * as kind from '../../../envs/tau2/python/model.ts';
 import { ModelType } from '../../../envs/tau2/python/model.ts';
-import { isEqual, sortItems } from '../../../envs/tau2/python/operations.ts';
+import { add, isEqual, multiply, sortItems, subtract } from '../../../envs/tau2/python/operations.ts';
 import { cloneValue, freeze, type PyValue, Table } from '../../../envs/tau2/python/values.ts';
 import { reprFloat } from '../../../src/core/python-text.ts';
 
@@ -31,6 +31,15 @@ describe('numbers', () => {
     [1.005, 1],
     [1e300, 1e300],
   ])('rounds %d to %d', (value, rounded) => expect(roundFloat(value, 2)).toBe(rounded));
+
+  it('computes with a float and an int only where the int fits into a float', () => {
+    const huge = 10n ** 400n;
+    expect([add(2n, 0.5), subtract(2n, 0.5), multiply(2n, 0.5)]).toEqual([2.5, 1.5, 1]);
+    expect(subtract(huge, huge - 1n)).toBe(1n);
+    for (const work of [() => add(0.5, huge), () => subtract(huge, 0.5), () => multiply(huge, 0.5)]) {
+      expect(fault(work)).toBe('int too large to convert to float');
+    }
+  });
 
   it('rounds every float to the nearest hundredth of its exact value, ties to even', () => {
     const exact = (value: number) => {
