@@ -6,7 +6,7 @@
  * @see AgentGym `agentenv_searchqa/env_wrapper.py`, Search-R1 `search_r1/llm_agent/generation.py`: the same regular
  *   expression, which is quadratic on a run of opening tags
  */
-import { strip } from './python-text.ts';
+import { strip } from '../../src/core/python-text.ts';
 
 /** Tags, in the pairs that a conversation is made of. */
 export const TAGS = ['think', 'search', 'information', 'answer'] as const;

@@ -8,6 +8,7 @@
 import type { EnvStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { Parity } from '../../src/core/parity.ts';
+import { strip } from '../../src/core/python-text.ts';
 import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
 import type { Bm25Index } from '../../src/retrieval/bm25-index.ts';
 import type { Passage } from '../../src/retrieval/corpus.ts';
@@ -18,7 +19,6 @@ import { SearchSession } from './env.ts';
 import * as grammar from './grammar.ts';
 import { readOptions } from './options.ts';
 import { replayExchanges } from './parity-exchanges.ts';
-import { strip } from './python-text.ts';
 import { AGENTGYM_RUNS, type Question, tableOf } from './questions.ts';
 import * as scoring from './scoring.ts';
 import * as text from './text.ts';

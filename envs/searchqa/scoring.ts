@@ -4,8 +4,8 @@
  * @see Search-R1 `verl/utils/reward_score/qa_em.py` and `qa_em_format.py` (AgentGym has copies of both); F1 after
  *   FlashRAG `metrics.py`
  */
+import { split, strip } from '../../src/core/python-text.ts';
 import { contentsOf, extractAnswer, TAGS } from './grammar.ts';
-import { split, strip } from './python-text.ts';
 
 /** One right answer, or several; a text counts as a list of one. */
 export type Golden = string | readonly string[];

@@ -1,5 +1,5 @@
 /** Texts of the world, every sentence: the two originals' word for word, and the few that are ours. */
-import { strip } from './python-text.ts';
+import { strip } from '../../src/core/python-text.ts';
 
 /** Dialect. `agentgym`: a dialogue of turns. `search-r1`: one long answer into which results are inserted. */
 export type Dialect = 'agentgym' | 'search-r1';

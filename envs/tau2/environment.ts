@@ -8,6 +8,7 @@ import { type Arguments, bindArguments, type Method } from './python/calls.ts';
 import { PyError, typeError, valueError } from './python/errors.ts';
 import { dumps, str } from './python/format.ts';
 import { isDict, Model, type PyValue } from './python/values.ts';
+import type { HistoryMessage } from './tasks.ts';
 
 /** Side of an episode: who calls, and whose functions are called. */
 export type Side = 'assistant' | 'user';
@@ -124,8 +125,16 @@ export class Environment {
     return this.#sides.agent.tools.has(name) || Boolean(this.#sides.user?.tools.has(name));
   }
 
+  /** Makes those calls of a history that change a database. */
+  replay(history: readonly Pick<HistoryMessage, 'role' | 'calls'>[]): void {
+    for (const { role, calls } of history) {
+      if (role === 'tool') continue;
+      for (const { name, args } of calls) if (this.#isMutating(name)) this.call(role, name, args);
+    }
+  }
+
   /** True for a tool that changes a database, and for one that nobody knows. */
-  isMutating(name: string): boolean {
+  #isMutating(name: string): boolean {
     const kit = [this.#sides.agent, this.#sides.user].find((one) => one?.tools.has(name));
     return kit?.tools.get(name)?.mutates ?? true;
   }

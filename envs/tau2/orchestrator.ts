@@ -73,10 +73,7 @@ export class Orchestrator {
     this.#limits = limits;
     this.#isSolo = isSolo;
     this.messages = readHistory(task);
-    for (const { role, calls } of this.messages) {
-      if (role === 'tool') continue;
-      for (const { name, args } of calls) if (environment.isMutating(name)) environment.call(role, name, args);
-    }
+    environment.replay(this.messages);
     const last = this.messages.at(-1);
     if (!last && !isSolo) this.messages.push({ role: 'assistant', content: GREETING, calls: [] });
     this.#next = isSolo ? 'assistant' : last ? nextAfter(last) : 'user';

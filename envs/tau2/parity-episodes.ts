@@ -9,17 +9,18 @@ import { parsePython } from './python/json.ts';
 import type { PyValue } from './python/values.ts';
 import { noReward, playGold, rewardOf } from './reward.ts';
 
+type Report = (difference: Difference) => void;
 type Row = ReadonlyMap<string, PyValue>;
 
 /** Replays episodes: messages, steps, errors, the reason of the end, the reward and the hashes at the end. */
-export function replayEpisodes(rows: readonly Row[], report: (difference: Difference) => void): ParityCounts {
+export function replayEpisodes(rows: readonly Row[], report: Report): ParityCounts {
   let steps = 0;
   for (const row of rows) {
     const where = `episode ${row.get('i')} (${row.get('name')})`;
     const got = replay(row);
     steps += got.steps;
     const raised = row.get('raised');
-    const reward = { reward: toJson(row.get('reward') ?? null), breakdown: sorted(row.get('breakdown')) };
+    const reward = { reward: toJson(row.get('reward') ?? null), breakdown: toSortedJson(row.get('breakdown')) };
     const expected = {
       messages: toJson(row.get('messages')!),
       steps: Number(row.get('steps')),
@@ -28,8 +29,7 @@ export function replayEpisodes(rows: readonly Row[], report: (difference: Differ
       end: toJson(row.get('end')!),
     };
     for (const [what, value] of Object.entries(expected)) {
-      const ours = got[what as keyof typeof got];
-      if (JSON.stringify(value) !== JSON.stringify(ours)) report({ where, what, expected: value, got: ours });
+      compare(report, where, what, value, got[what as keyof typeof got]);
     }
   }
   return { episodes: rows.length, steps };
@@ -79,7 +79,7 @@ function replay(row: Row) {
     errors: course.errors,
     ending: course.ending ?? null,
     reward,
-    breakdown: sorted(new Map(Object.entries(breakdown))),
+    breakdown: toSortedJson(new Map(Object.entries(breakdown))),
     end: { agent_hash: environment.hash('assistant'), user_hash: environment.hash('user') },
   };
 }
@@ -92,7 +92,7 @@ function readScript(script: PyValue | undefined): { readonly text: string; reado
   }));
 }
 
-function sorted(breakdown: PyValue | undefined): unknown {
+function toSortedJson(breakdown: PyValue | undefined): unknown {
   if (!(breakdown instanceof Map)) return undefined;
   return toJson(breakdown);
 }
@@ -104,4 +104,9 @@ function toRecorded({ role, content, calls, answers }: Message): unknown {
   if (calls.length === 0) return { role, content: shown };
   const list = calls.map(({ id, name, args }: MessageCall) => [id, role, name, toJson(args as Map<string, PyValue>)]);
   return { role, content: shown, calls: list };
+}
+
+/** Reports two values that differ as JSON. */
+export function compare(report: Report, where: string, what: string, expected: unknown, got: unknown): void {
+  if (JSON.stringify(expected) !== JSON.stringify(got)) report({ where, what, expected, got });
 }

@@ -12,7 +12,7 @@ import { type Domain, openEnvironment } from './domain.ts';
 import { DOMAINS } from './domains.ts';
 import { type Environment, formatResult, type Side } from './environment.ts';
 import type { Message } from './orchestrator.ts';
-import { replayEpisodes } from './parity-episodes.ts';
+import { compare, replayEpisodes } from './parity-episodes.ts';
 import type { Arguments } from './python/calls.ts';
 import { PyError } from './python/errors.ts';
 import { parsePython } from './python/json.ts';
@@ -189,9 +189,4 @@ function compareReward(report: Report, where: string, recorded: Row, compute: ()
 
 function sortKeys(record: object): object {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-/** Reports two values that differ as JSON. */
-export function compare(report: Report, where: string, what: string, expected: unknown, got: unknown): void {
-  if (JSON.stringify(expected) !== JSON.stringify(got)) report({ where, what, expected, got });
 }

@@ -90,10 +90,7 @@ export function rewardOf(
  */
 export function playGold(domain: Domain, task: TauTask): Environment {
   const environment = openEnvironment(domain, task, false);
-  for (const { role, calls } of task.history) {
-    if (role === 'tool') continue;
-    for (const { name, args } of calls) if (environment.isMutating(name)) environment.call(role, name, args);
-  }
+  environment.replay(task.history);
   for (const { side, name, args } of task.criteria?.actions ?? []) {
     try {
       environment.make(side, name, args);

@@ -54,7 +54,6 @@ export type InstructionPart = 'domain' | 'reason_for_call' | 'known_info' | 'unk
 /** Task. */
 export interface TauTask {
   readonly id: string;
-  readonly persona: string | null;
   readonly instructions: Instructions;
   /** Request for an agent without a user. */
   readonly ticket: string | null;
@@ -86,7 +85,6 @@ function readTask(task: PyDict): TauTask {
   const data = optional(state?.get('initialization_data'), record);
   return {
     id: text(task.get('id')),
-    persona: textOrNull(scenario.get('persona')),
     instructions: readInstructions(scenario.get('instructions')),
     ticket: textOrNull(task.get('ticket')),
     initialData: data && { agent: data.get('agent_data') ?? undefined, user: data.get('user_data') ?? undefined },

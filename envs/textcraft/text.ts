@@ -1,6 +1,7 @@
 /** Texts: every sentence that the agent reads, word for word the original's, and the parser of an opening. */
 
 import { describeValue } from '../../src/core/describe-value.ts';
+import { reprText } from '../../src/core/python-text.ts';
 import type { Amount } from './grammar.ts';
 import { nameOf, words } from './recipes.ts';
 
@@ -51,7 +52,7 @@ export function formatNotEnough(id: string): string {
 
 /** Reply without a recipe: the original prints its own data class here, in Python's notation. */
 export function formatNoRecipe(id: string, isTag: boolean, amount: Amount): string {
-  const [tag, item] = isTag ? [pythonString(id), 'None'] : ['None', pythonString(id)];
+  const [tag, item] = isTag ? [reprText(id), 'None'] : ['None', reprText(id)];
   return `Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=${tag}, item_id=${item}), count=${amount})`;
 }
 
@@ -75,25 +76,4 @@ export function inventory(held: Iterable<readonly [name: string, amount: Amount]
 
 export function formatOver(goal: string): string {
   return `The episode is over: ${words(goal)} has been made.`;
-}
-
-/** Python string: the `repr()` of one. */
-function pythonString(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  let out = quote;
-  for (const char of text) {
-    if (char === '\\' || char === quote) out += `\\${char}`;
-    else if (char === '\n') out += '\\n';
-    else if (char === '\r') out += '\\r';
-    else if (char === '\t') out += '\\t';
-    else if (char === ' ' || !/[\p{C}\p{Z}]/u.test(char)) out += char;
-    else out += escapeCode(char.codePointAt(0)!);
-  }
-  return out + quote;
-}
-
-function escapeCode(code: number): string {
-  const hex = code.toString(16);
-  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
-  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
 }

@@ -3,8 +3,8 @@
  *
  * Source  web-arena-x/webarena at f62e0b99, `browser_env/helper_functions.py`; AgentGym `agentenv_webarena` at 3ef9235d
  */
+import { split } from '../../src/core/python-text.ts';
 import type { Action } from './grammar.ts';
-import { words } from './python.ts';
 import type { Lines } from './tree.ts';
 import { type SiteBases, toPublic } from './urls.ts';
 
@@ -47,7 +47,7 @@ function onElement(verb: string, id: string, rest: string, lines: Lines): string
     // "perfom" is the original's spelling.
     return `Attempt to perfom "${verb}" on element "[${id}]" but no matching element found. Please check the observation more carefully.`;
   }
-  const element = words(line).slice(1).join(' ');
+  const element = split(line).slice(1).join(' ');
   return `${verb} [${id}]${rest} where [${id}] is ${element}`;
 }
 

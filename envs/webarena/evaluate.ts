@@ -9,8 +9,9 @@
 
 import { decodeHTML } from 'entities';
 import { largestOf } from '../../src/core/extremes.ts';
+import { strip } from '../../src/core/python-text.ts';
 import type { Fidelity } from './grammar.ts';
-import { parseQuery, str, strip, urlparse } from './python.ts';
+import { parseQuery, str, urlparse } from './python.ts';
 import { tokenize } from './tokenize.ts';
 
 /** Error inside an evaluator: the episode has failed, whatever was answered. `name` is Python's class. */

@@ -4,7 +4,7 @@
  * Source   web-arena-x/webarena at f62e0b99, `browser_env/actions.py` (`create_id_based_action`)
  * Differs  `corrected` knows more key names (in any case) and takes every character in a typed text.
  */
-import { repr, strip, words } from './python.ts';
+import { reprText, split, strip } from '../../src/core/python-text.ts';
 
 /** `original`: answers as the original does, slips included; `corrected`: the table of README.md. */
 export type Fidelity = 'original' | 'corrected';
@@ -70,7 +70,7 @@ const TYPABLE = /^[\x20-\x7f\x81-\u03e7\n]$/u;
 export function parseAction(input: string, fidelity: Fidelity = 'original'): Parsed {
   const text = strip(input);
   const bracket = text.indexOf('[');
-  const verb = bracket < 0 ? words(text)[0] : strip(text.slice(0, bracket));
+  const verb = bracket < 0 ? split(text)[0] : strip(text.slice(0, bracket));
   switch (verb) {
     case undefined:
       return { error: { class: 'IndexError', message: 'list index out of range' } };
@@ -123,7 +123,7 @@ function parseType(stripped: string, fidelity: Fidelity): Parsed {
   if (id === undefined || typed === undefined) return invalid('type', text);
   if (fidelity === 'original') {
     for (const char of typed) {
-      if (!TYPABLE.test(char)) return { error: { class: 'KeyError', message: repr(char) } };
+      if (!TYPABLE.test(char)) return { error: { class: 'KeyError', message: reprText(char) } };
     }
   }
   return { ok: { type: 'TYPE', id, text: enter === '1' ? `${typed}\n` : typed } };

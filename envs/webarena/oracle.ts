@@ -3,8 +3,8 @@
  * scrolling where they are out of view. Plays through the same texts as any policy.
  */
 import type { Oracle } from '../../src/core/env.ts';
+import { reprText } from '../../src/core/python-text.ts';
 import { answerText } from './answers.ts';
-import { repr } from './python.ts';
 import { frontPage } from './sites/site.ts';
 import { drawTask } from './tasks.ts';
 import type { Step } from './templates/template.ts';
@@ -57,7 +57,7 @@ function target(step: Extract<Step, { do: 'click' | 'type' | 'choose' }>): { rol
 
 /** Number of the n-th element in view with a role and name. */
 function find(observation: string, role: string, name: string, nth: number): string | undefined {
-  const quoted = repr(name).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  const quoted = reprText(name).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const lines = observation.matchAll(new RegExp(`^\\t*\\[(\\d+)\\] ${role} ${quoted}(?: |$)`, 'gm'));
   return Array.from(lines, ([, id]) => id)[nth];
 }

@@ -7,6 +7,7 @@
  */
 import { UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
+import { strip } from '../../src/core/python-text.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import {
   cleanAnswer,
@@ -22,7 +23,7 @@ import {
   urlMatch,
 } from './evaluate.ts';
 import { type Action, parseAction } from './grammar.ts';
-import { Float, strip } from './python.ts';
+import { Float } from './python.ts';
 import { failsBeforehand, ServerEpisode, type TaskConfig } from './server-episode.ts';
 import { PAPER_SPLIT } from './split.ts';
 import { tokenize } from './tokenize.ts';

@@ -1,45 +1,5 @@
-/**
- * Python's text rules that the original's outputs rest on: white space, `repr`, `str`, `urlparse`, `parse_qs`.
- * JavaScript's own differ in single characters (`trim` cuts U+FEFF but not U+001C; `.` stops at U+2028), and a
- * recorded answer shows each of them.
- */
-
-/** Characters that Python's `str.strip` and `str.split` take for white space. */
-const SPACE = '\\t\\n\\v\\f\\r\\x1c-\\x1f \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
-const LEADING = new RegExp(`^[${SPACE}]+`);
-const RUNS = new RegExp(`[${SPACE}]+`);
-const SPACE_CHAR = new RegExp(`[${SPACE}]`);
-
-/** A character that certainly is no white space. */
-function isPlain(code: number): boolean {
-  return code > 0x20 && code < 0x7f;
-}
-
-/** `str.strip()`; linear in the text's length. */
-export function strip(text: string): string {
-  if (isPlain(text.charCodeAt(0)) && isPlain(text.charCodeAt(text.length - 1))) return text;
-  const left = text.replace(LEADING, '');
-  let end = left.length;
-  while (end > 0 && SPACE_CHAR.test(left[end - 1]!)) end--;
-  return left.slice(0, end);
-}
-
-/** `str.split()`: words between runs of white space. */
-export function words(text: string): string[] {
-  const inner = strip(text);
-  return inner === '' ? [] : inner.split(RUNS);
-}
-
-const UNPRINTABLE = /[\p{C}\p{Z}]/u;
-
-/** `repr(text)`: single quotes unless the text has `'` and no `"`; unprintable characters escaped. */
-export function repr(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  if (/^[ -&(-[\]-~]*$/.test(text)) return `'${text}'`;
-  let out = quote;
-  for (const char of text) out += escapeChar(char, quote);
-  return out + quote;
-}
+/** Python's rules that the original's outputs rest on: `str` of values, `urlparse`, `parse_qs`. */
+import { escapeChar, reprFloat, reprText } from '../../src/core/python-text.ts';
 
 /** The text with everything unprintable escaped as `repr` does it: one line, without bidirectional marks. */
 export function printable(text: string): string {
@@ -47,18 +7,6 @@ export function printable(text: string): string {
   let out = '';
   for (const char of text) out += char === '\\' ? char : escapeChar(char, '');
   return out;
-}
-
-function escapeChar(char: string, quote: string): string {
-  if (char === '\\' || char === quote) return `\\${char}`;
-  if (char === '\n') return '\\n';
-  if (char === '\r') return '\\r';
-  if (char === '\t') return '\\t';
-  if (char === ' ' || !UNPRINTABLE.test(char)) return char;
-  const code = char.codePointAt(0)!;
-  const hex = code.toString(16);
-  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
-  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
 }
 
 /** A Python float in recorded or evaluated values, where JSON alone would make it an integer. */
@@ -76,35 +24,19 @@ export function str(value: unknown): string {
 
 function literal(value: unknown): string {
   if (value === null || value === undefined) return 'None';
-  if (typeof value === 'string') return repr(value);
+  if (typeof value === 'string') return reprText(value);
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (value instanceof Float) return float(value.value);
-  if (typeof value === 'number') return Number.isInteger(value) ? integer(value) : float(value);
+  if (value instanceof Float) return reprFloat(value.value);
+  if (typeof value === 'number') return Number.isInteger(value) ? integer(value) : reprFloat(value);
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
   if (typeof value !== 'object') return String(value);
   return `{${Object.entries(value)
-    .map(([key, item]) => `${repr(key)}: ${literal(item)}`)
+    .map(([key, item]) => `${reprText(key)}: ${literal(item)}`)
     .join(', ')}}`;
 }
 
 function integer(value: number): string {
   return Number.isSafeInteger(value) ? String(value) : BigInt(value).toString();
-}
-
-function float(value: number): string {
-  if (Number.isNaN(value)) return 'nan';
-  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
-  const [digits, exponent] = value.toExponential().split('e') as [string, string];
-  const power = Number(exponent);
-  if (power < -4 || power >= 16) {
-    return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
-  }
-  const plain = Object.is(value, -0) ? '-0' : value.toFixed(Math.max(0, mantissaDigits(digits) - power));
-  return plain.includes('.') ? plain : `${plain}.0`;
-}
-
-function mantissaDigits(digits: string): number {
-  return digits.replace('-', '').replace('.', '').length - 1;
 }
 
 /** The parts of `urllib.parse.urlparse` that the evaluators use; `;parameters` are cut off the path. */

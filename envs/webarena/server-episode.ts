@@ -6,10 +6,10 @@
  * Source  AgentGym `agentenv-webarena` at 3ef9235d, `environment.py`; its defects are kept (an error inside an
  *         evaluator leaves the episode open and is the whole observation)
  */
+import { reprText, strip } from '../../src/core/python-text.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Evaluation, type EvaluationPage, evaluate, type Judge } from './evaluate.ts';
 import { type Action, parseAction } from './grammar.ts';
-import { repr, strip } from './python.ts';
 import type { Lines } from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
@@ -104,7 +104,7 @@ export function failsBeforehand(action: Action, lines: Lines, tabs: number): str
     case 'CLICK':
     case 'HOVER':
     case 'TYPE':
-      return lines.has(action.id) ? '' : repr(action.id);
+      return lines.has(action.id) ? '' : reprText(action.id);
     case 'PAGE_FOCUS':
       return action.page < tabs ? '' : 'list index out of range';
     case 'STOP':

@@ -3,11 +3,12 @@
  * is seen. All that both drivers must agree on is decided here.
  */
 import { type EnvStep, type First, mid, type Session, terminated } from '../../src/core/env.ts';
+import { reprText, strip } from '../../src/core/python-text.ts';
 import { type Choices, Stage } from './actions.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './drivers/driver.ts';
 import { type Action, type Fidelity, parseAction } from './grammar.ts';
-import { printable, repr, strip } from './python.ts';
+import { printable } from './python.ts';
 import {
   type AxNode,
   type Dialect,
@@ -294,7 +295,7 @@ export class WebSession implements Session {
       },
       this.#options.bases,
     );
-    this.#text = error === '' || fidelity === 'original' ? text : `${text}\nERROR: ${repr(error).slice(1, -1)}`;
+    this.#text = error === '' || fidelity === 'original' ? text : `${text}\nERROR: ${reprText(error).slice(1, -1)}`;
     await this.#options.onObservation?.(this.#text);
     return this.#text;
   }
@@ -315,7 +316,7 @@ function cut(text: string, max: number): string {
 /** The action with long texts cut, for the line that describes it. */
 function boundAction(action: Action): Action {
   if (action.type === 'TYPE') return { ...action, text: action.text.slice(0, 400) };
-  if (action.type === 'STOP') return { ...action, answer: repr(action.answer.slice(0, 400)).slice(1, -1) };
+  if (action.type === 'STOP') return { ...action, answer: reprText(action.answer.slice(0, 400)).slice(1, -1) };
   if (action.type === 'GOTO_URL') return { ...action, url: action.url.slice(0, 400) };
   if (action.type === 'KEY_PRESS') return { ...action, key: action.key.slice(0, 60) };
   return action;

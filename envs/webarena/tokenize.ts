@@ -4,7 +4,7 @@
  *
  * Source  NLTK 3.10, `nltk.tokenize.destructive.NLTKWordTokenizer` (Treebank rules)
  */
-import { words } from './python.ts';
+import { split } from '../../src/core/python-text.ts';
 
 type Rule = readonly [pattern: RegExp, replacement: string];
 
@@ -63,5 +63,5 @@ export function tokenize(text: string): string[] {
   out = ` ${out} `;
   apply(ENDING_QUOTES);
   apply(CONTRACTIONS);
-  return words(out);
+  return split(out);
 }

@@ -6,8 +6,8 @@
  * Differs  `corrected`: share of an element that is in view, duplicates judged by the parent's name, a select's value
  *          and options shown.
  */
+import { reprText, strip } from '../../src/core/python-text.ts';
 import type { Fidelity } from './grammar.ts';
-import { repr, strip } from './python.ts';
 
 /**
  * Dialect of the tree: `chromium` prints what today's Chromium does; `2023` what agents were trained on: no `url`,
@@ -108,9 +108,9 @@ function makeLine(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidel
     properties += ` ${key}: ${value === true ? 'True' : value === false ? 'False' : value}`;
   }
   if (fidelity === 'corrected' && role === 'combobox' && node.value !== undefined)
-    properties += ` value: ${repr(node.value)}`;
+    properties += ` value: ${reprText(node.value)}`;
   if (strip(name) === '' && (properties === '' ? EMPTY_ROLES.has(role) : role === 'listitem')) return undefined;
-  return { text: `${role} ${repr(name)}${properties}`, isText: role === 'StaticText' };
+  return { text: `${role} ${reprText(name)}${properties}`, isText: role === 'StaticText' };
 }
 
 /** Nodes in the order they are printed, depth first from the first node: each with its parent's place in that order. */

@@ -14,6 +14,7 @@ import { worldUrl } from '../../src/run/find-world.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 import type { Figure } from './contract.ts';
+import { median } from './median.ts';
 
 const fixture = (name: string) => new URL(`test/fixtures/agents/${name}`, packageRoot);
 /** Turns of an episode. */
@@ -35,7 +36,6 @@ export async function rolloutFigures(rounds = 3): Promise<readonly Figure[]> {
       const rate = { agent: await play(runs.agent, round), native: await play(runs.native, round) };
       if (round >= 0) rates.push(rate);
     }
-    const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[values.length >> 1]!;
     return [
       {
         name: 'rollout of an agent',

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { Figure } from './contract.ts';
 import { rolloutFigures } from './gateway-rollout.ts';
 import { type Client, load } from './http-load.ts';
+import { median } from './median.ts';
 
 const TURNS = 10;
 const CLIENTS = [1, 4, 32] as const;
@@ -100,8 +101,4 @@ async function start(args: readonly string[]): Promise<Server> {
     if (episodes.length === Math.max(...CLIENTS)) return { episodes, process: child };
   }
   throw new Error('the server of the bench ended before it listened');
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -18,6 +18,7 @@ import { playRollout } from '../../src/run/rollout.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import type { Figure } from './contract.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';
+import { median } from './median.ts';
 
 /**
  * AgentGym's own servers (FastAPI) on the same machine, requests per second. Measured with Python `requests` and
@@ -193,10 +194,6 @@ export async function start(
     if (url) return { url, process: child };
   }
   throw new Error(`${script} ended before it listened`);
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
 /** The bench `servers`: every row and the cost of the remote policy, each beside what limits it. */

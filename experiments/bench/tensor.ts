@@ -16,6 +16,7 @@ import { decodeGraph, forwardGraph, trainGraph } from '../../src/compute/model/p
 import { defineGraph } from '../../src/compute/tensor/graph.ts';
 import { input, matmul } from '../../src/compute/tensor/ops.ts';
 import type { BenchFlags } from './contract.ts';
+import { median } from './median.ts';
 import { decodeBatch, type Feeds, momentFeeds, promptBatch, trainBatch, weightFeeds } from './tensor-feeds.ts';
 import { qwenBench } from './tensor-qwen.ts';
 import { type Times, Torch } from './tensor-torch.ts';
@@ -142,10 +143,6 @@ async function matmulLimit(engine: Engine, seconds: number): Promise<number> {
 
 function gflops(times: Times): number {
   return (2 * 1024 ** 3) / Math.min(...times.map(([wall]) => wall)) / 1e6;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }
 
 export interface Row extends Workload {

@@ -10,6 +10,7 @@ import { readOpening } from '../../envs/textcraft/text.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { readRecords } from '../parity.ts';
+import { median } from './median.ts';
 
 /** Steps per second of AgentGym's TextCraft on the same actions, in process (Python). */
 export const ORIGINAL_STEPS_PER_SECOND = 142_562;
@@ -107,8 +108,4 @@ function own(): readonly Script[] {
 
 function five(run: () => number): readonly number[] {
   return [run(), run(), run(), run(), run()];
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -17,6 +17,8 @@ const REPLY_TEXT = 'Done.';
 export class SeenValues {
   readonly #kept: readonly string[];
   readonly #values = new Set<string>();
+  /** Texts whose values nobody has wanted yet: a policy that writes its replies never wants them. */
+  #unread: string[] = [];
 
   /** @param kept values that count as the newest ones all the time, the first one first */
   constructor(kept: readonly string[] = []) {
@@ -26,11 +28,7 @@ export class SeenValues {
   /** Takes the values of new messages: strings and numbers of JSON, quoted texts, numbers, short pieces of lines. */
   add(messages: readonly ConversationMessage[]): void {
     for (const { role, content } of messages) {
-      if (role === 'assistant') continue; // our own words
-      for (const value of valuesIn(content)) {
-        this.#values.delete(value); // seen again: the newest
-        this.#values.add(value);
-      }
+      if (role !== 'assistant') this.#unread.push(content); // not our own words
     }
   }
 
@@ -45,12 +43,22 @@ export class SeenValues {
   }
 
   #newest(isWanted: (value: string) => boolean, count: number): string[] {
+    this.#read();
     const found = this.#kept.filter(isWanted);
     for (const value of [...this.#values].reverse()) {
       if (found.length >= count) break;
       if (isWanted(value) && !this.#kept.includes(value)) found.push(value);
     }
     return found.slice(0, count);
+  }
+
+  /** Reads the texts that came since values were wanted last. */
+  #read(): void {
+    for (const value of this.#unread.flatMap(valuesIn)) {
+      this.#values.delete(value); // seen again: the newest
+      this.#values.add(value);
+    }
+    this.#unread = [];
   }
 }
 

@@ -47,8 +47,7 @@ export function findAvailable(
 /** Makes models of a list of dictionaries; a list with anything else in it stays as it is. @throws {PyError} */
 export function createAll(type: ModelType, given: PyValue): PyValue {
   const items = iterate(given);
-  const areDicts = items.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one) && isDict(one));
-  return areDicts ? items.map((one) => type.create(one)) : given;
+  return items.every(isDict) ? items.map((one) => type.create(one)) : given;
 }
 
 /** Books a reservation: everything is checked before anything is paid. */

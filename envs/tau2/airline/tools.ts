@@ -1,8 +1,8 @@
 /** Tools of the airline: 14 functions of the agent. They check as the original does, in its order and with its words. */
 import { calculate } from '../python/calculate.ts';
 import { type Method, method } from '../python/calls.ts';
-import { PyError, valueError } from '../python/errors.ts';
-import { repr, str } from '../python/format.ts';
+import { keyError, valueError } from '../python/errors.ts';
+import { str } from '../python/format.ts';
 import { attributeError, isEqual, iterate, keyOf, lengthOf, lookUp, multiply, subtract } from '../python/operations.ts';
 import { Model, type PyValue } from '../python/values.ts';
 import { book, createAll, findAvailable, readFlight, readReservation, readUser } from './booking.ts';
@@ -168,7 +168,7 @@ function renewFlight(airline: Airline, before: Reservation, info: PyValue, cabin
   const { flight, day } = findAvailable(airline, info as model.FlightInfo);
   const key = keyOf(cabin);
   const seats = key === undefined ? undefined : day.available_seats.get(key);
-  if (seats === undefined) throw new PyError('KeyError', repr(cabin));
+  if (seats === undefined) throw keyError(cabin);
   if (seats < before.passengers.length) throw valueError(`Not enough seats on flight ${flight_number}`);
   const { origin, destination } = flight;
   return model.reservationFlight.of({ flight_number, date, price: day.prices.get(key!)!, origin, destination });

@@ -8,7 +8,7 @@ import { str } from '../python/format.ts';
 import * as kind from '../python/model.ts';
 import { ModelType } from '../python/model.ts';
 import { isEqual, lookUp } from '../python/operations.ts';
-import { cloneValue, isDict, type Model, type PyDict, type PyValue } from '../python/values.ts';
+import { cloneValue, isDict, type Model, type PyValue } from '../python/values.ts';
 import { readTasks } from '../tasks.ts';
 
 interface TodoTask extends Model {
@@ -161,12 +161,8 @@ export const mock: Domain = {
 /** Copies a dictionary and puts the entries of another over it, at every level. */
 function merge(base: PyValue, over: PyValue | undefined): PyValue {
   if (over === undefined) return cloneValue(base);
-  if (!isRecord(base) || !isRecord(over)) return cloneValue(over);
+  if (!isDict(base) || !isDict(over)) return cloneValue(over);
   const merged = new Map(Array.from(base, ([key, one]) => [key, merge(one, over.get(key))] as const));
   for (const [key, one] of over) if (!merged.has(key)) merged.set(key, cloneValue(one));
   return merged;
-}
-
-function isRecord(value: PyValue): value is PyDict {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && isDict(value);
 }

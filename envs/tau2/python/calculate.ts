@@ -2,9 +2,10 @@
  * Python's `eval` for the characters that the tool `calculate` admits: digits, points, blanks, brackets and `+ - * /`. So `**` and
  * `//` work, ints have any size, and `()` and `2(3)` end in the errors that Python has for them.
  */
+import { reprFloat } from '../../../src/core/python-text.ts';
 import { PyError, typeError, valueError } from './errors.ts';
-import { formatFloat, roundFloat } from './format.ts';
-import { iterate } from './operations.ts';
+import { roundFloat } from './format.ts';
+import { iterate, toFloat } from './operations.ts';
 import { type PyValue, typeName } from './values.ts';
 
 /** Characters that are admitted; an item of a list may be a run of them, as Python's `in` has it. */
@@ -31,17 +32,11 @@ export function calculate(expression: PyValue): string {
   if (typeof expression !== 'string') throw typeError('eval() arg 1 must be a string, bytes or code object');
   const value = new Parser(expression).parse();
   if (value === TUPLE) throw floatError('tuple');
-  return formatFloat(roundFloat(toFloat(value), 2));
+  return reprFloat(roundFloat(toFloat(value), 2));
 }
 
 function floatError(kind: string): PyError {
   return typeError(`float() argument must be a string or a real number, not '${kind}'`);
-}
-
-function toFloat(value: bigint | number): number {
-  const float = Number(value);
-  if (typeof value === 'bigint' && !Number.isFinite(float)) throw overflow('int too large to convert to float');
-  return float;
 }
 
 function overflow(message: string): PyError {
@@ -231,7 +226,7 @@ function tokenize(expression: string): { readonly tokens: readonly string[]; rea
 }
 
 function unpackError(callee: Operand, stars: string, given: Operand): PyError {
-  const shown = typeof callee === 'number' ? formatFloat(callee) : callee === TUPLE ? '()' : String(callee);
+  const shown = typeof callee === 'number' ? reprFloat(callee) : callee === TUPLE ? '()' : String(callee);
   const needed = stars === '*' ? 'an iterable' : 'a mapping';
   return typeError(`${shown} argument after ${stars} must be ${needed}, not ${kindOf(given)}`);
 }

@@ -1,15 +1,13 @@
 /** Exceptions of Python, as far as the original's tools raise them. Their texts are what the agent reads. */
 import { repr } from './format.ts';
+import type { PyValue } from './values.ts';
 
 /** Exception; its message is `str(exception)`. */
 export class PyError extends Error {
-  /** Class, e.g. `ValueError`. */
-  readonly kind: string;
-
-  constructor(kind: string, message: string) {
+  /** @param name class, e.g. `ValueError` */
+  constructor(name: string, message: string) {
     super(message);
-    this.name = 'PyError';
-    this.kind = kind;
+    this.name = name;
   }
 }
 
@@ -24,6 +22,6 @@ export function typeError(message: string): PyError {
 }
 
 /** Makes a `KeyError`: its text is the key in quotes. */
-export function keyError(key: string): PyError {
+export function keyError(key: PyValue): PyError {
   return new PyError('KeyError', repr(key));
 }

@@ -1,42 +1,6 @@
 /** Texts of Python values: `repr`, `str`, `json.dumps`, rounding. */
+import { reprFloat, reprText } from '../../../src/core/python-text.ts';
 import { fieldsOf, isDict, Model, type PyValue } from './values.ts';
-
-/** `repr` of a float: the shortest digits that give it back; an exponent from 1e16 and below 1e-4. */
-export function formatFloat(value: number): string {
-  if (Number.isNaN(value)) return 'nan';
-  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
-  if (Object.is(value, -0)) return '-0.0';
-  const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e16 || size < 1e-4)) {
-    const [digits, exponent] = value.toExponential().split('e') as [string, string];
-    const sign = exponent.startsWith('-') ? '-' : '+';
-    return `${digits}e${sign}${exponent.slice(1).padStart(2, '0')}`;
-  }
-  const text = String(value);
-  return text.includes('.') ? text : `${text}.0`;
-}
-
-const UNPRINTABLE = /[\p{C}\p{Z}]/u;
-
-/** `repr` of a text: single quotes unless it has `'` and no `"`; unprintable characters escaped. */
-function reprText(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  let out = quote;
-  for (const char of text) out += escapeChar(char, quote);
-  return out + quote;
-}
-
-function escapeChar(char: string, quote: string): string {
-  if (char === '\\' || char === quote) return `\\${char}`;
-  if (char === '\n') return '\\n';
-  if (char === '\r') return '\\r';
-  if (char === '\t') return '\\t';
-  if (char === ' ' || !UNPRINTABLE.test(char)) return char;
-  const code = char.codePointAt(0)!;
-  const hex = code.toString(16);
-  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
-  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
-}
 
 /** `repr(value)`. */
 export function repr(value: PyValue): string {
@@ -46,7 +10,7 @@ export function repr(value: PyValue): string {
     case 'bigint':
       return String(value);
     case 'number':
-      return formatFloat(value);
+      return reprFloat(value);
     case 'boolean':
       return value ? 'True' : 'False';
   }
@@ -105,7 +69,7 @@ export function dumps(value: PyValue): string {
 export function dumpFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'Infinity' : '-Infinity';
-  return formatFloat(value);
+  return reprFloat(value);
 }
 
 /**
@@ -118,7 +82,7 @@ export function roundFloat(value: number, digits: number): number {
 
 /** `f'{value:.{digits}f}'` of a float. @param digits 0 to 20 */
 export function formatFixed(value: number, digits: number): string {
-  if (!Number.isFinite(value)) return formatFloat(value);
+  if (!Number.isFinite(value)) return reprFloat(value);
   if (Math.abs(value) >= 1e21) return `${BigInt(value)}.${'0'.repeat(digits)}`;
   // `toFixed` is exact too, but a tie goes away from zero. A tie at d digits is an odd multiple of 2^-(d+1).
   const multiple = Math.abs(value) * 2 ** (digits + 1);

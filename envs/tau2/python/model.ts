@@ -64,7 +64,7 @@ export class ModelType {
   /** Kind of a field that holds this model. */
   readonly read: Kind = (value, at, report) => {
     if (value instanceof Model && Model.typeOf(value) === this) return value;
-    if (typeof value !== 'object' || value === null || Array.isArray(value) || !isDict(value)) {
+    if (!isDict(value)) {
       const message = `Input should be a valid dictionary or instance of ${this.title}`;
       report({ at, type: 'model_type', message, input: value });
       return null;
@@ -90,7 +90,7 @@ export class ModelType {
 }
 
 /** Text of a `ValidationError`. */
-export function formatProblems(title: string, problems: readonly Problem[]): string {
+function formatProblems(title: string, problems: readonly Problem[]): string {
   const lines = problems.map(({ at, type, message, input }) => {
     const facts = `[type=${type}, input_value=${showInput(input)}, input_type=${typeName(input)}]`;
     const place = at.length > 0 ? `${at.join('.')}\n` : '';
@@ -213,7 +213,7 @@ export function listOf(kind: Kind): Kind {
 /** Dictionary with text keys. */
 export function dictOf(kind: Kind): Kind {
   return (value, at, report) => {
-    if (typeof value === 'object' && value !== null && !Array.isArray(value) && isDict(value)) {
+    if (isDict(value)) {
       return new Map(Array.from(value, ([key, one]) => [key, kind(one, [...at, key], report)]));
     }
     report({ at, type: 'dict_type', message: 'Input should be a valid dictionary', input: value });

@@ -1,5 +1,5 @@
 /** Operations of Python on values of any type, with the texts of its errors. */
-import { typeError } from './errors.ts';
+import { PyError, typeError } from './errors.ts';
 import { compareText } from './format.ts';
 import { fieldsOf, isDict, Model, type PyValue, typeName } from './values.ts';
 
@@ -52,7 +52,7 @@ export function keyOf(value: PyValue): string | undefined {
 }
 
 /** @throws {PyError} for a value that cannot be a key: a list, a dictionary, a model */
-export function checkHash(value: PyValue): void {
+function checkHash(value: PyValue): void {
   if (typeof value === 'object' && value !== null) throw typeError(`unhashable type: '${typeName(value)}'`);
 }
 
@@ -66,7 +66,7 @@ export function lookUp<T extends PyValue>(dict: { get(key: string): T | undefine
 export function iterate(value: PyValue): PyValue[] {
   if (typeof value === 'string') return [...value];
   if (Array.isArray(value)) return value;
-  if (typeof value === 'object' && value !== null && isDict(value)) return [...value.keys()];
+  if (isDict(value)) return [...value.keys()];
   throw typeError(`'${typeName(value)}' object is not iterable`);
 }
 
@@ -74,7 +74,7 @@ export function iterate(value: PyValue): PyValue[] {
 export function lengthOf(value: PyValue): number {
   if (typeof value === 'string') return [...value].length;
   if (Array.isArray(value)) return value.length;
-  if (typeof value === 'object' && value !== null && isDict(value)) return value.size;
+  if (isDict(value)) return value.size;
   throw typeError(`object of type '${typeName(value)}' has no len()`);
 }
 
@@ -93,8 +93,8 @@ export function lower(value: PyValue): string {
 }
 
 /** Makes an `AttributeError`. */
-export function attributeError(value: PyValue, name: string): Error {
-  return typeError(`'${typeName(value)}' object has no attribute '${name}'`);
+export function attributeError(value: PyValue, name: string): PyError {
+  return new PyError('AttributeError', `'${typeName(value)}' object has no attribute '${name}'`);
 }
 
 /** `a < b` of numbers, texts and lists. @throws {PyError} for values without an order */
@@ -119,13 +119,13 @@ export function sortItems(value: PyValue): PyValue[] {
 /** `a += b` of numbers. @throws {PyError} for other values */
 export function add(a: PyValue, b: PyValue): bigint | number {
   const [left, right] = numbers('+=', a, b);
-  return typeof left === 'bigint' && typeof right === 'bigint' ? left + right : Number(left) + Number(right);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left + right : toFloat(left) + toFloat(right);
 }
 
 /** `a - b` of numbers. @throws {PyError} for other values */
 export function subtract(a: PyValue, b: PyValue): bigint | number {
   const [left, right] = numbers('-', a, b);
-  return typeof left === 'bigint' && typeof right === 'bigint' ? left - right : Number(left) - Number(right);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left - right : toFloat(left) - toFloat(right);
 }
 
 /** `a * b` of a whole number and a number, a text or a list. @throws {PyError} for other values */
@@ -133,7 +133,14 @@ export function multiply(a: bigint, b: PyValue): PyValue {
   if (typeof b === 'string') return b.repeat(Number(a));
   if (Array.isArray(b)) return Array.from({ length: Number(a) }, () => b).flat();
   const [left, right] = numbers('*', a, b);
-  return typeof left === 'bigint' && typeof right === 'bigint' ? left * right : Number(left) * Number(right);
+  return typeof left === 'bigint' && typeof right === 'bigint' ? left * right : toFloat(left) * toFloat(right);
+}
+
+/** Number as a float. @throws {PyError} for an int that is too large */
+export function toFloat(value: bigint | number): number {
+  const float = Number(value);
+  if (typeof value === 'number' || Number.isFinite(float)) return float;
+  throw new PyError('OverflowError', 'int too large to convert to float');
 }
 
 function numbers(sign: string, a: PyValue, b: PyValue): [bigint | number, bigint | number] {

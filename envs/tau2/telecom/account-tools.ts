@@ -1,8 +1,8 @@
 /** Functions on the accounts: the agent's 13 tools, initial actions, checks of the end. Order and words are those of the original. */
 import { method } from '../python/calls.ts';
-import { PyError, typeError, valueError } from '../python/errors.ts';
+import { typeError, valueError } from '../python/errors.ts';
 import { formatFixed, str } from '../python/format.ts';
-import { attributeError, isEqual, isLess, isNumber, isTrue, lower } from '../python/operations.ts';
+import { attributeError, isEqual, isLess, isNumber, isTrue, lower, toFloat } from '../python/operations.ts';
 import { type PyValue, typeName } from '../python/values.ts';
 import type { Accounts, Bill, Customer, Line, Plan } from './account-model.ts';
 import * as model from './account-model.ts';
@@ -111,7 +111,7 @@ export const methods = {
   assert_data_refueling_amount: method<AccountState>(
     'customer_id line_id expected_amount',
     ({ db }, customerId, lineId, expected) => {
-      return Math.abs(findLineOf(db, customerId!, lineId!).data_refueling_gb - toFloat(expected!)) < 1e-6;
+      return Math.abs(findLineOf(db, customerId!, lineId!).data_refueling_gb - floatOf(expected!)) < 1e-6;
     },
   ),
   assert_line_status: method<AccountState>(
@@ -241,8 +241,8 @@ function refuelData(state: AccountState, customerId: PyValue, lineId: PyValue, a
   const line = findLineOf(db, customerId, lineId);
   if (isLess(amount, 0n, '<=') || isEqual(amount, 0n)) throw valueError('Refuel amount must be positive');
   const price = findPlan(db, line.plan_id).data_refueling_price_per_gb;
-  const charge = toFloat(amount) * price;
-  line.data_refueling_gb += toFloat(amount); // stays if the charge fails
+  const charge = floatOf(amount) * price;
+  line.data_refueling_gb += floatOf(amount); // stays if the charge fails
   addCharge(state, customerId, charge, `Data refueling: ${str(amount)} GB at $${str(price)}/GB`);
   const cost = `$${formatFixed(charge, 2)}`;
   return new Map<string, PyValue>([
@@ -300,13 +300,7 @@ function suspendForBill(
 }
 
 /** Number in arithmetic with a float. @throws {PyError} */
-function toFloat(value: PyValue): number {
-  if (!isNumber(value)) {
-    throw typeError(`unsupported operand type(s) for -: 'float' and '${typeName(value)}'`);
-  }
-  const float = Number(value);
-  if (typeof value === 'bigint' && !Number.isFinite(float)) {
-    throw new PyError('OverflowError', 'int too large to convert to float');
-  }
-  return float;
+function floatOf(value: PyValue): number {
+  if (!isNumber(value)) throw typeError(`unsupported operand type(s) for -: 'float' and '${typeName(value)}'`);
+  return toFloat(typeof value === 'boolean' ? BigInt(value) : value);
 }

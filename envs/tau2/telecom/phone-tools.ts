@@ -251,7 +251,7 @@ function readMode(mode: PyValue): string {
 }
 
 /** Sets the preferred mode. A text must be one of the modes; any other value is set, and fails afterwards. */
-export function setMode(phone: PhoneData, mode: PyValue): string {
+function setMode(phone: PhoneData, mode: PyValue): string {
   if (typeof mode !== 'string' || NETWORK_MODES.includes(mode)) {
     phone.device.network_mode_preference = mode;
     searchNetwork(phone);

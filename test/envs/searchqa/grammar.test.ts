@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { contentsOf, cutAtAction, extractAnswer, parse, print, stripThoughts } from '../../../envs/searchqa/grammar.ts';
-import { split, strip } from '../../../envs/searchqa/python-text.ts';
 import * as text from '../../../envs/searchqa/text.ts';
+import { strip } from '../../../src/core/python-text.ts';
 
 describe('an action', () => {
   it.each([
@@ -66,15 +66,6 @@ describe('blocks', () => {
     ['a', 1, undefined],
   ])('of answers: the last of %j, of at min %i, is %j', (text, min, answer) => {
     expect(extractAnswer(text, min)).toBe(answer);
-  });
-});
-
-describe('white space', () => {
-  it('is that of Python', () => {
-    expect(strip('\u001c\u2028 a\u00a0b \u0085')).toBe('a\u00a0b');
-    expect(strip('\ufeffa')).toBe('\ufeffa');
-    expect(split(' a\u3000b\t\nc ')).toEqual(['a', 'b', 'c']);
-    expect(split('  ')).toEqual([]);
   });
 });
 
