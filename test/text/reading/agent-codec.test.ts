@@ -328,7 +328,7 @@ describe('an agent codec', () => {
     const expected = { calls: [{ name: 'look', arguments: '{}' }], finish: 'calls' };
     expect(replyTo(codec, { parallelCalls: false }, two.slice(0, first + 1))).toMatchObject(expected);
     expect(open(codec, { maxTokens: 7 }).limits).toEqual({ maxTokens: 7 });
-    expect(open(codec).limits).toBeUndefined();
+    expect(open(codec).limits).toEqual({});
   });
 
   it('refuses what the template refuses and what no room is left for, and goes on where it can', () => {
