@@ -264,11 +264,13 @@ function readCall(value: unknown, at: string): ToolCall {
 
 function readTool(value: unknown, at: string): Tool {
   if (!isRecord(value)) return refuse(at, 'an object', value);
-  const { description } = value;
+  const { description, strict } = value;
+  if (strict !== undefined && strict !== true) return refuse(`${at}.strict`, 'true where it is there', strict);
   return {
     name: textOf(value.name, `${at}.name`),
     ...(description === undefined ? {} : { description: textOf(description, `${at}.description`) }),
     parameters: schemaOf(value.parameters, `${at}.parameters`),
+    ...(strict ? { strict } : {}),
   };
 }
 

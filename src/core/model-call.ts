@@ -12,6 +12,8 @@ export interface Tool {
   readonly description?: string | undefined;
   /** JSON Schema of an object; `{ type: 'object', properties: {} }` where the tool takes nothing. */
   readonly parameters: JsonSchema;
+  /** True where every call of it has to fit its schema: a language model is then held to it as it writes. */
+  readonly strict?: true | undefined;
 }
 
 /** Call of a tool. */

@@ -103,7 +103,7 @@ export function refusePart(path: string, type: unknown, expected: string): Refus
   return new RefusedCall(400, message, `${path}.type`, 'unsupported_content');
 }
 
-/** Reads the declaration of a function: its name, description and parameters. @throws {RefusedCall} */
+/** Reads the declaration of a function: its name, description, parameters, and whether it is strict. @throws {RefusedCall} */
 export function readFunction(fields: Fields, path: string, parameters: string): Tool {
   const name = readName(fields.name, `${path}.name`);
   const description = readOptionalText(fields.description, `${path}.description`);
@@ -112,6 +112,7 @@ export function readFunction(fields: Fields, path: string, parameters: string): 
     name,
     ...(description === undefined ? {} : { description }),
     parameters: isAbsent(schema) ? { type: 'object', properties: {} } : readRecord(schema, `${path}.${parameters}`),
+    ...(readFlag(fields.strict, `${path}.strict`, false) ? { strict: true } : {}),
   };
 }
 

@@ -9,6 +9,7 @@ import type {
   ConversationMessage,
   ModelCall,
   ModelReply,
+  Tool,
   ToolChoice,
 } from '../../core/model-call.ts';
 import { printChatTool } from '../../text/tools/plain-tools.ts';
@@ -22,12 +23,18 @@ export function printChatBody(call: ModelCall, model: string): Record<string, un
     model,
     messages: messages.map(printChatMessage),
     ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
-    ...(asksTools ? { tools: tools.map(printChatTool), tool_choice: printToolChoice(toolChoice) } : {}),
+    ...(asksTools ? { tools: tools.map(printTool), tool_choice: printToolChoice(toolChoice) } : {}),
     ...(asksTools && !parallelCalls ? { parallel_tool_calls: false } : {}),
     ...(format ? { response_format: printFormat(format) } : {}),
     ...(stop.length > 0 ? { stop } : {}),
     ...printSampling(sampling),
   };
+}
+
+/** Prints a tool, and whether it is strict: a template never shows that. */
+function printTool(tool: Tool) {
+  const { type, function: declared } = printChatTool(tool);
+  return { type, function: tool.strict ? { ...declared, strict: true } : declared };
 }
 
 /** Reads a completion as a reply. */

@@ -18,6 +18,8 @@ export type Node =
   | { readonly kind: 'repeat'; readonly item: Node; readonly min: number; readonly max: number }
   /** Any bytes up to a text, which ends it. */
   | { readonly kind: 'until'; readonly text: Uint8Array }
+  /** Any bytes, as few as none, in which a text does not occur. */
+  | { readonly kind: 'without'; readonly text: Uint8Array }
   /** Node that is made when it is first needed: for what refers to itself. */
   | { readonly kind: 'lazy'; readonly make: () => Node };
 
@@ -80,6 +82,9 @@ export class Grammar {
       else if (node.kind === 'until') {
         const matched = matchedAfter(node.text, at, byte);
         stepped.push(matched === node.text.length ? next : this.#stack(node, matched, next));
+      } else if (node.kind === 'without') {
+        const matched = matchedAfter(node.text, at, byte);
+        if (matched < node.text.length) stepped.push(this.#stack(node, matched, next));
       }
     }
     const after = stepped.length === 0 ? null : this.#close(stepped);
@@ -111,6 +116,10 @@ export class Grammar {
         case 'class':
         case 'until':
           open.push(stack);
+          break;
+        case 'without':
+          open.push(stack);
+          waiting.push(next);
           break;
         case 'lazy': {
           let made = this.#made.get(node);

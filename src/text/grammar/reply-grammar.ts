@@ -10,6 +10,8 @@ const MAX_CALLS = 16;
 
 /** Arguments in whose place a format's own are looked for; a format that writes no JSON shows others. */
 const PROBE = '{"a": "b"}';
+/** Tool whose name stands nowhere in a format. */
+const PROBE_TOOL: Tool = { name: 'probe_tool', parameters: { type: 'object', properties: { a: { type: 'string' } } } };
 
 /** Thought that a model may write before its reply. */
 export type Thought = 'opened' | 'optional' | 'none';
@@ -17,6 +19,7 @@ export type Thought = 'opened' | 'optional' | 'none';
 /**
  * Makes the grammar of the reply to a call.
  * @param thought `opened` where the template opens one, `optional` where the model may
+ * A reply that may call strict tools writes the calls of those under their schemas, and any text.
  * @returns undefined where any reply will do
  * @throws {RangeError} where replies cannot be held to what the call asks for; names the reason
  */
@@ -36,11 +39,38 @@ export function replyNode(
     if (tools.length === 0) throw new RangeError('the call requires a call of a tool, and has no tools');
     return behindThought(callsNode(tools, toolFormat, parallelCalls ? MAX_CALLS : 1), thought);
   }
-  if (!format) return undefined;
+  if (!format) return toolChoice === 'auto' ? strictNode(tools, toolFormat, parallelCalls, thought) : undefined;
   const answer = format.type === 'json' ? anyObject() : schemaNode(format.schema);
   const calls = toolChoice === 'auto' && tools.length > 0;
   const reply = calls ? choice(callsNode(tools, toolFormat, parallelCalls ? MAX_CALLS : 1), answer) : answer;
   return behindThought(reply, thought);
+}
+
+/** Grammar of any text, and of calls where those of a strict tool fit its schema; undefined where no tool is strict. */
+function strictNode(
+  tools: readonly Tool[],
+  format: ToolFormat,
+  parallelCalls: boolean,
+  thought: Thought,
+): Node | undefined {
+  if (!tools.some(({ strict }) => strict)) return undefined;
+  const calls = callsNode(
+    tools.map((tool) => (tool.strict ? tool : { ...tool, parameters: { type: 'object' } })),
+    format,
+    parallelCalls ? MAX_CALLS : 1,
+  );
+  const printed = format.print('', [{ name: PROBE_TOOL.name, arguments: PROBE }]);
+  const text: Node = { kind: 'without', text: new TextEncoder().encode(openingOf(format, printed)) };
+  const canFollowText = format.parse(`Well.\n${printed}`, [PROBE_TOOL]).calls.length > 0;
+  const reply = canFollowText ? sequence(text, choice(textNode(''), calls)) : choice(calls, text);
+  return thought === 'opened' ? behindThought(reply, thought) : reply; // else the text may be a thought too
+}
+
+/** Text by which calls begin, and no other part of a reply. */
+function openingOf({ markers, print }: ToolFormat, printed: string): string {
+  const [marker] = markers;
+  if (marker !== undefined && printed.startsWith(marker) && !print('Well.', []).includes(marker)) return marker;
+  return printed.slice(0, printed.indexOf(PROBE_TOOL.name));
 }
 
 /** Grammar of one call or more. What stands around the arguments is what the format prints. */

@@ -175,7 +175,8 @@ export class AgentCodec implements Codec, AgentReading {
   /** Grammar of the reply to a call; undefined where it is free. @throws {RangeError} where it cannot be held to one */
   #grammarOf(call: AgentCall, tools: readonly Tool[]): TokenGrammar | undefined {
     const { toolChoice = 'auto', parallelCalls, format: answer } = call;
-    if ((toolChoice === 'auto' || toolChoice === 'none') && !answer) return undefined;
+    const isStrict = toolChoice === 'auto' && tools.some(({ strict }) => strict);
+    if ((toolChoice === 'auto' || toolChoice === 'none') && !answer && !isStrict) return undefined;
     const key = JSON.stringify([toolChoice, parallelCalls, answer, tools]);
     const known = this.#grammars.get(key);
     if (known) return known;

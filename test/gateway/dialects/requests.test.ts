@@ -288,7 +288,7 @@ describe('tools', () => {
   it.each(ids)('are functions in the shape of %s', (id) => {
     const { call: read } = parse(id, { tools: [shapes[id], bare[id]] });
     const end = { name: 'end', parameters: { type: 'object', properties: {} } };
-    expect(read.tools).toEqual([{ ...declared, parameters }, end]);
+    expect(read.tools).toEqual([{ ...declared, parameters, ...(id === 'responses' ? {} : { strict: true }) }, end]);
     expect([read.toolChoice, read.parallelCalls]).toEqual(['auto', true]);
     expect(parse(id, {}).call).toMatchObject({ tools: [], toolChoice: 'auto', parallelCalls: true });
     expect(parse(id, { tools: null, tool_choice: null }).call.tools).toEqual([]);

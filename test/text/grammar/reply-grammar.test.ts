@@ -14,8 +14,13 @@ const tools: readonly Tool[] = [
 ];
 const call: AgentCall = { call: 0, parent: null, messages: [] };
 
-function grammarOf(asked: Partial<AgentCall>, format = hermes, thought: Thought = 'none'): (text: string) => boolean {
-  const grammar = new Grammar(replyNode({ ...call, ...asked }, tools, format, thought)!);
+function grammarOf(
+  asked: Partial<AgentCall>,
+  format = hermes,
+  thought: Thought = 'none',
+  declared = tools,
+): (text: string) => boolean {
+  const grammar = new Grammar(replyNode({ ...call, ...asked }, declared, format, thought)!);
   return (text) => {
     let state: GrammarState | undefined = grammar.start;
     for (const byte of Buffer.from(text)) state = state && grammar.step(state, byte);
@@ -50,6 +55,31 @@ describe.each(framed)('a call in the format $id', (format) => {
       expect(isReply(format.print('', [go, go]))).toBe(false);
     }
     expect(grammarOf({ toolChoice: { name: 'go' } }, format)(format.print('', [look]))).toBe(false);
+  });
+});
+
+describe.each(framed)('a reply in the format $id that may call strict tools', (format) => {
+  const strict = tools.map((tool) => (tool.name === 'go' ? { ...tool, strict: true as const } : tool));
+  const accepts = grammarOf({}, format, 'none', strict);
+  const canFollowText = format.parse(`Well.\n${format.print('', [look])}`, tools).calls.length > 0;
+
+  it('is any text, or calls that fit', () => {
+    for (const text of ['', 'Well, <b> { } [x] é\n\n', format.print('Well.', [])])
+      expect(accepts(text), text).toBe(true);
+    for (const calls of [[look], [go], [go, look, go]]) {
+      expect(accepts(format.print('', calls))).toBe(true);
+      expect(accepts(`Well.\n${format.print('', calls)}`)).toBe(canFollowText);
+    }
+  });
+
+  it('holds strict tools alone to their schemas', () => {
+    const free = { name: 'look', arguments: '{"where": [1, {}]}' };
+    expect(accepts(format.print('', [free, go]))).toBe(true);
+    for (const calls of [[bad], [look, bad], [{ name: 'go', arguments: '{}' }], [{ name: 'fly', arguments: '{}' }]]) {
+      expect(accepts(format.print('', calls))).toBe(false);
+      expect(accepts(format.print('Well.', calls))).toBe(false);
+    }
+    expect(accepts(format.print('', [go]).slice(0, -1))).toBe(false);
   });
 });
 

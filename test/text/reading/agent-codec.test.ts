@@ -331,6 +331,25 @@ describe('an agent codec', () => {
     expect(open(codec).limits).toEqual({});
   });
 
+  it('holds the calls of a strict tool to its schema as they are written, and texts to nothing', () => {
+    const codec = codecOf('hermes');
+    const place = { type: 'object', properties: { place: { enum: ['north'] } }, required: ['place'] };
+    const strict = { name: 'go', parameters: place, strict: true } as const;
+    const holds = (text: string, declared: readonly Tool[]) => {
+      const mask = open(codec, { tools: declared }).limits?.mask?.();
+      return [...encode(codec, text), codec.end].every((id) => {
+        const isAllowed = mask?.allowed().includes(id) ?? true;
+        if (isAllowed) mask?.advance(id);
+        return isAllowed;
+      });
+    };
+    const go = (args: string) => `Well.\n<tool_call>\n{"name": "go", "arguments": ${args}}\n</tool_call>`;
+    expect(['Well.', go('{"place": "north"}'), go('{"place": "south"}')].map((text) => holds(text, [strict]))).toEqual([
+      ...[true, true, false],
+    ]);
+    expect(holds(go('{"place": "south"}'), [{ name: 'go', parameters: place }])).toBe(true);
+  });
+
   it('refuses what the template refuses and what no room is left for, and goes on where it can', () => {
     const codec = codecOf('llama');
     const bad = open(codec, { messages: [{ role: 'user', content: 'RAISE' }] });
