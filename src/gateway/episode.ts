@@ -10,10 +10,11 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../core/clock.ts';
-import { cutText } from '../core/describe-value.ts';
+import { cutText, describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ModelReply, ToolCall } from '../core/model-call.ts';
+import { isRecord } from '../core/record.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
@@ -489,4 +490,11 @@ export function parseBody(body: Buffer): unknown {
   if (twice === undefined) return value;
   const name = cutText(twice);
   throw new RefusedCall(400, `${name}: expected a field once, got it twice in one object`, name);
+}
+
+/** Reads the body of a request as an object. @throws {RefusedCall} for another value, and as `parseBody` */
+export function parseRecord(body: Buffer): Readonly<Record<string, unknown>> {
+  const value = parseBody(body);
+  if (isRecord(value)) return value;
+  throw new RefusedCall(400, `expected a JSON object, got ${describeValue(value)}`);
 }

@@ -15,18 +15,17 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import type { AgentOutcome } from '../core/agent-call.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
-import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ModelCall } from '../core/model-call.ts';
-import { isRecord } from '../core/record.ts';
 import type { Refusal } from '../http/access.ts';
 import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app.ts';
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
 import { readOutcome } from './agent-program.ts';
+import { compactHistory } from './compaction.ts';
 import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
 import { DIALECTS } from './dialects/dialects.ts';
 import { parseCount } from './dialects/messages.ts';
-import { Episode, errorOf, parseBody } from './episode.ts';
+import { Episode, errorOf, parseBody, parseRecord } from './episode.ts';
 import { Exchange } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -234,40 +233,13 @@ class Routes {
     }
   }
 
-  /** Compacts nothing: the item names the response whose context it stands for. */
   compact(episode: Episode, body: Buffer, n: number): HttpAnswer {
-    try {
-      const { previous_response_id: id } = requireRecord(parseBody(body));
-      const context = typeof id === 'string' ? episode.items.response(id) : undefined;
-      if (!context) throw new RefusedCall(404, `there is no response ${describeValue(id)}`, 'previous_response_id');
-      const users = context.filter(({ role }) => role === 'user');
-      const output = [
-        ...users.map(({ content }, i) => ({
-          id: `msg_u${n}_${i}`,
-          type: 'message',
-          role: 'user',
-          status: 'completed',
-          content: [{ type: 'input_text', text: content }],
-        })),
-        { id: `cmp_${n}`, type: 'compaction', encrypted_content: id },
-      ];
-      const usage = {
-        input_tokens: 0,
-        input_tokens_details: { cached_tokens: 0 },
-        output_tokens: 0,
-        output_tokens_details: { reasoning_tokens: 0 },
-        total_tokens: 0,
-      };
-      const created_at = Math.floor(this.#unixMs() / 1000);
-      return json({ id: `resp_${n}`, object: 'response.compaction', created_at, output, usage });
-    } catch (thrown) {
-      return errorOf(responses, thrown);
-    }
+    return compactHistory(body, episode.items, { n, unixMs: this.#unixMs() });
   }
 
   reward(episode: Episode, body: Buffer): HttpAnswer {
     try {
-      const posted = requireRecord(parseBody(body));
+      const posted = parseRecord(body);
       const { reward } = readReward(posted);
       if (!episode.post(posted)) throw new RefusedCall(400, 'another reward was posted before: an episode has one');
       return json({ reward });
@@ -284,12 +256,6 @@ function readReward(posted: Readonly<Record<string, unknown>>): AgentOutcome {
   } catch (thrown) {
     throw new RefusedCall(400, messageOf(thrown), 'reward');
   }
-}
-
-/** Object of a body. @throws {RefusedCall} for another value */
-function requireRecord(value: unknown): Record<string, unknown> {
-  if (isRecord(value)) return value;
-  throw new RefusedCall(400, `expected a JSON object, got ${describeValue(value)}`);
 }
 
 /** Tokens of a prompt, where nothing counts them: one for four characters. */

@@ -11,6 +11,7 @@ import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import type { AskedSampling, ModelCall } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
+import { compactHistory } from '../gateway/compaction.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from '../gateway/dialects/dialect.ts';
 import { DIALECTS } from '../gateway/dialects/dialects.ts';
 import { parseCount } from '../gateway/dialects/messages.ts';
@@ -70,6 +71,11 @@ export class AgentReplies {
     } catch (thrown) {
       return errorOf(DIALECTS.messages, thrown);
     }
+  }
+
+  /** Compacts a conversation of the responses dialect. Any name of a model will do: none is asked. */
+  compact(body: Buffer): HttpAnswer {
+    return compactHistory(body, this.#items, { n: this.#mintNumber(), unixMs: this.#options.unixMs() });
   }
 
   /** Answer to a request; never rejects. */

@@ -128,6 +128,7 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
     return isAgent ? answerAgent(c, DIALECTS.chat) : answerChat(c);
   });
   app.post('/v1/responses', (c) => answerAgent(c, DIALECTS.responses));
+  app.post('/v1/responses/compact', (c) => respond(c, agents.compact(c.env.incoming.rawBody ?? Buffer.alloc(0))));
   app.post('/v1/messages', (c) => answerAgent(c, DIALECTS.messages));
   app.post('/v1/messages/count_tokens', (c) => respond(c, agents.count(c.env.incoming.rawBody ?? Buffer.alloc(0))));
   for (const path of ['/v1/completions', '/v1/chat/completions', '/v1/responses', '/v1/messages']) {

@@ -177,6 +177,13 @@ it('responses go on from one that is named by id, which none can guess', async (
   expect(second.usage!.input_tokens).toBeGreaterThan(0);
   expect(third.usage!.input_tokens).toBeGreaterThan(second.usage!.input_tokens);
   const text = (one: OpenAI.Responses.Response) => one.output_text;
+  const compacted = await client.responses.compact({ model: 'any', previous_response_id: second.id });
+  expect(compacted.output.map(({ type }) => type)).toEqual(['message', 'message', 'compaction']);
+  const input = [...(compacted.output as OpenAI.Responses.ResponseInput), { role: 'user' as const, content: 'Three.' }];
+  const after = await client.responses.create({ model: 'policy', input, max_output_tokens: 3 });
+  expect(after.usage!.input_tokens).toBe(third.usage!.input_tokens);
+  const unknown = client.responses.compact({ model: 'policy', previous_response_id: 'resp_0_0' });
+  await expect(unknown).rejects.toMatchObject({ status: 404, param: 'previous_response_id' });
   const whole = await client.responses.create({
     model: 'policy',
     input: [
