@@ -1,4 +1,5 @@
 /** Evaluations under way: their next tasks, their results, and when one is done. */
+import { readReport } from '../../src/core/agent-call.ts';
 import { append } from '../../src/core/extremes.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
@@ -113,6 +114,7 @@ function recordOf({ plan, failed, failure, trajectories }: EvaluationRun): Evalu
       successes: own.map(({ success }) => success),
       returns: own.map(episodeReturn),
       turns: own.map(({ turns }) => turnsUsed(turns)),
+      reports: own.map(({ finalObservation }) => readReport(finalObservation)),
     };
   });
   return { plan, results, failed, failure };

@@ -2,6 +2,7 @@
  * Messages of the scheduler, which decides what is played and keeps the accounts: horizon, admission, tasks,
  * evaluations, the end of training, checkpoints.
  */
+import type { EpisodeReport } from '../../src/core/agent-call.ts';
 import type { Accounting, Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
@@ -83,6 +84,8 @@ export interface TaskResult {
   readonly successes: readonly boolean[];
   readonly returns: readonly number[];
   readonly turns: readonly number[];
+  /** What agents and worlds of tools reported. */
+  readonly reports: readonly EpisodeReport[];
 }
 
 /** Asks for the status of the run. */

@@ -4,7 +4,7 @@
  * forms stand whole actions: doors and the places behind them, and what can be done to the things that the task's text
  * names.
  */
-import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
+import { ACTIONS_PER_STAGE } from '../../src/core/env.ts';
 import type { Action } from './actions.ts';
 import { countPlain, type OwnSet, ownSet } from './names.ts';
 import type { Simulator } from './simulator.ts';
@@ -13,6 +13,8 @@ import type { Thing } from './thing.ts';
 
 /** End of a text that is not yet a whole action. */
 export const MORE = '?';
+/** Stages in a row at most: a form, its thing, and one way back. */
+export const MAX_STAGES = 4;
 /** Text of a stage that leads back to the one before. */
 export const BACK = 'back';
 /** Forms of which whole actions on the task's own things are listed at once. */
@@ -54,7 +56,7 @@ export class Stages {
 
   /** Takes a text that is a stage. @returns the reply to it, or undefined for anything else */
   take(text: string): string | undefined {
-    const stage = this.#partial < MAX_PARTIAL_STEPS && this.#simulator.options === 0 ? this.#next(text) : undefined;
+    const stage = this.#partial < MAX_STAGES && this.#simulator.options === 0 ? this.#next(text) : undefined;
     if (stage === undefined) {
       this.#stage = undefined;
       this.#partial = 0;
@@ -74,7 +76,7 @@ export class Stages {
     if (stage && text === BACK && this.#mayGoBack()) return BACK;
     if (!text.endsWith(` ${MORE}`)) return undefined;
     const action = this.#simulator.actions.find(({ arity, shown }) => arity > 0 && text === `${shown[0]} ${MORE}`);
-    if (action && this.#partial + action.arity <= MAX_PARTIAL_STEPS) return { action };
+    if (action && this.#partial + action.arity <= MAX_STAGES) return { action };
     if (stage?.action.arity !== 2 || stage.x) return undefined;
     const x = this.#firsts(stage.action).find((named) => text === `${prefix({ ...stage, x: named })} ${MORE}`);
     return x && { action: stage.action, x };
@@ -82,7 +84,7 @@ export class Stages {
 
   /** Going back leaves room for a form and its first thing. */
   #mayGoBack(): boolean {
-    return this.#partial + 1 + 2 <= MAX_PARTIAL_STEPS;
+    return this.#partial + 1 + 2 <= MAX_STAGES;
   }
 
   actions(): string[] {

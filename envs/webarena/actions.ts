@@ -6,7 +6,7 @@
  * answers in a stage of their own: the texts in view that are of the type it asks for. Nothing is left out that can be
  * done; words are compared for equality, and nothing else.
  */
-import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
+import { ACTIONS_PER_STAGE } from '../../src/core/env.ts';
 import { append } from '../../src/core/extremes.ts';
 import type { Snapshot } from './drivers/driver.ts';
 import { isCalled, slotsOf } from './objective.ts';
@@ -21,6 +21,8 @@ const ROWS = 'rows';
 const MORE = 'more';
 const CANCEL = 'cancel';
 const FIELD = /^type \[(\d+)\]$/;
+/** Stages in a row at most. */
+const MAX_STAGES = 4;
 /** Typings listed beside the clicks; with more of them each field is a stage. */
 const MAX_TYPINGS = 32;
 const HOME = `goto [${PUBLIC.homepage}]`;
@@ -49,7 +51,7 @@ export class Stage {
 
   /** @returns true if the text is one of this stage's own texts: the world does not move */
   takes(text: string, choices: Choices): boolean {
-    if (!isStage(text) || this.#partials >= MAX_PARTIAL_STEPS || !this.list(choices).includes(text)) return false;
+    if (!isStage(text) || this.#partials >= MAX_STAGES || !this.list(choices).includes(text)) return false;
     this.#chosen = text === CANCEL ? undefined : text;
     this.#partials++;
     return true;
@@ -67,8 +69,8 @@ export class Stage {
 
   #texts(choices: Choices): string[] {
     // One way back, and none where it or what follows would be a step too many.
-    const back = this.#partials < MAX_PARTIAL_STEPS - 2 ? [CANCEL] : [];
-    const mayStage = this.#partials < MAX_PARTIAL_STEPS;
+    const back = this.#partials < MAX_STAGES - 2 ? [CANCEL] : [];
+    const mayStage = this.#partials < MAX_STAGES;
     if (this.#chosen === ANSWER) return [...answers(choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
     const field = FIELD.exec(this.#chosen ?? '')?.[1];
     if (field !== undefined) return [...typings(field, choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];

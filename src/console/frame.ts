@@ -120,6 +120,7 @@ interface Shown {
   readonly label: string;
   readonly show: (value: number | undefined) => string;
   readonly top?: number;
+  readonly ifPresent?: boolean;
 }
 
 /** Lists the metrics of a section of the screen, as the table of metrics defines them. */
@@ -130,6 +131,7 @@ function listShown(section: 'outcomes' | 'learning'): readonly Shown[] {
           {
             name: metric.name as PlainName,
             label: metric.console.label,
+            ifPresent: metric.console.ifPresent ?? false,
             ...(metric.share ? { show: percent, top: 1 } : { show: compact }),
           },
         ]
@@ -148,7 +150,9 @@ function outcomes(state: ConsoleState, width: number): Line[] {
   const unit = state.config.episodes === undefined ? 'updates' : 'intervals';
   return [
     [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} ${unit}`, 'dim')],
-    ...OUTCOMES.map((shown) => trend(state.rows, shown, 10, 7, room)),
+    ...OUTCOMES.filter(({ name, ifPresent }) => !ifPresent || state.rows.some((row) => row[name] !== undefined)).map(
+      (shown) => trend(state.rows, shown, 10, 7, room),
+    ),
   ];
 }
 

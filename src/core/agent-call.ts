@@ -17,6 +17,7 @@ import type {
   ToolChoice,
 } from './model-call.ts';
 import { isRecord } from './record.ts';
+import { readToolCounts, type ToolCounts } from './tool-counts.ts';
 
 /** Id of the world that a configured agent makes; `options` name the program. */
 export const AGENT = 'agent';
@@ -42,6 +43,16 @@ export interface AgentCall {
   readonly stop?: readonly string[] | undefined;
   /** Sampling settings that the program asked for. A policy in training has its own; a hosted model obeys these. */
   readonly sampling?: AskedSampling | undefined;
+  /** Report of a world of tools on the episode so far. It is for metrics: no policy reads it, and `readAgentCall` leaves it out. */
+  readonly report?: EpisodeReport | undefined;
+}
+
+/** Report: numbers of an episode, as its newest observation carries them. */
+export interface EpisodeReport {
+  /** Numbers that are averaged over episodes, by name: those of an agent at its end, the parts of a reward. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Counts of the calls of tools so far; absent outside worlds of tools. */
+  readonly tools?: ToolCounts | undefined;
 }
 
 /** Reply to an agent's call, as an action. Its calls have no ids: the world mints them. */
@@ -53,10 +64,11 @@ export interface AgentReply extends Omit<ModelReply, 'calls'> {
 
 /** Prints a call as the text of an observation. */
 export function printAgentCall(call: AgentCall): string {
-  const { parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling } = call;
+  const { parent, messages, tools, toolChoice, parallelCalls, format, maxTokens, stop, sampling, report } = call;
   return JSON.stringify({
     call: call.call,
     parent,
+    ...(report ? { report } : {}),
     messages,
     ...(tools ? { tools } : {}),
     ...(toolChoice === undefined || toolChoice === 'auto' ? {} : { toolChoice }),
@@ -175,18 +187,23 @@ export function printAgentOutcome({ reward, success, metrics }: AgentOutcome): s
   return JSON.stringify({ reward, success, metrics });
 }
 
-/** Numbers that an agent reported at its end; none in an observation that is no outcome. */
-export function readReportedMetrics(observation: string): Readonly<Record<string, number>> {
-  if (!observation.startsWith('{"reward":')) return {};
+/** Reads the report of an observation: that of a call, or an outcome's metrics; nothing where it has none. */
+export function readReport(observation: string): EpisodeReport {
+  if (!/^\{"(?:reward|call)":/.test(observation)) return { metrics: {} };
   try {
     const json = parseJson(observation);
-    const metrics = isRecord(json) && isRecord(json.metrics) ? json.metrics : {};
-    return Object.fromEntries(
-      Object.entries(metrics).filter((entry): entry is [string, number] => Number.isFinite(entry[1])),
-    );
+    const report = isRecord(json) && isRecord(json.report) ? json.report : json;
+    const { metrics, tools } = isRecord(report) ? report : {};
+    const counts = readToolCounts(tools);
+    return { metrics: finiteNumbers(metrics), ...(counts ? { tools: counts } : {}) };
   } catch {
-    return {}; // the text of some other world
+    return { metrics: {} }; // the text of some other world
   }
+}
+
+function finiteNumbers(metrics: unknown): Record<string, number> {
+  const entries = Object.entries(isRecord(metrics) ? metrics : {});
+  return Object.fromEntries(entries.filter((entry): entry is [string, number] => Number.isFinite(entry[1])));
 }
 
 /** Tokens of a reply that no model has written. */

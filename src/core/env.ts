@@ -62,10 +62,10 @@ export type EnvStep = Mid | Terminated;
 export type TimeStep = First | EnvStep | Truncated;
 
 /**
- * Partial steps that may follow each other: a template, its object, a second object, and one way back. One more breaks
- * the contract, so an env offers no way back where it would be the last one, or lets it cost a turn.
+ * Partial steps that may follow each other: a call of a tool takes one for the tool and one for each argument but the last. One more
+ * breaks the contract, so an env that offers a way back offers none where it would be the last one, or lets it cost a turn.
  */
-export const MAX_PARTIAL_STEPS = 4;
+export const MAX_PARTIAL_STEPS = 16;
 
 /** Most actions that a world should list at a time; a world with more lists them in stages (`Mid.partial`). */
 export const ACTIONS_PER_STAGE = 64;

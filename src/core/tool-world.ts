@@ -9,6 +9,7 @@ import { type AgentReply, callId, printAgentCall } from './agent-call.ts';
 import { ReplyChooser } from './call-stages.ts';
 import type { EnvStep, MaybePromise, Session } from './env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
+import { countReply, NO_TOOL_COUNTS } from './tool-counts.ts';
 
 /** Result of one call: its text as the policy reads it. */
 export interface ToolResult {
@@ -24,6 +25,8 @@ export interface ToolAnswer {
   /** Message of the user behind the results, or in answer to a reply without calls. */
   readonly user?: string | undefined;
   readonly reward: number;
+  /** Numbers of the episode so far, e.g. the parts of its reward: means over episodes are metrics. Those of the last answer count. */
+  readonly metrics?: Readonly<Record<string, number>> | undefined;
   /** Present where the episode is over. */
   readonly end?: { readonly success: boolean } | undefined;
 }
@@ -56,7 +59,7 @@ class ToolSession implements Session {
   readonly first;
   readonly #episode: ToolEpisode;
   readonly #chooser: ReplyChooser;
-  #replies = 0;
+  #counts = NO_TOOL_COUNTS;
   #isOver = false;
 
   constructor(episode: ToolEpisode) {
@@ -85,12 +88,14 @@ class ToolSession implements Session {
     return this.#episode.close?.();
   }
 
-  #answer(reply: AgentReply, { results, user, reward, end }: ToolAnswer): EnvStep {
+  #answer(reply: AgentReply, { results, user, reward, metrics = {}, end }: ToolAnswer): EnvStep {
     if (results.length !== reply.calls.length) {
       throw new RangeError(`a reply of ${reply.calls.length} calls got ${results.length} results: one for each is due`);
     }
     const { tools, toolChoice = 'auto' } = this.#episode;
-    const parent = this.#replies++;
+    const parent = this.#counts.replies;
+    const errors = results.filter(({ isError }) => isError).length;
+    this.#counts = countReply(this.#counts, reply, tools, errors);
     const messages: ConversationMessage[] = results.map(({ text, isError }, i) => ({
       role: 'tool',
       callId: callId(parent, i),
@@ -100,7 +105,8 @@ class ToolSession implements Session {
     if (user !== undefined) messages.push({ role: 'user', content: user });
     if (messages.length === 0) messages.push({ role: 'user', content: '' });
     this.#chooser.begin({ tools, toolChoice }, messages);
-    const observation = printAgentCall({ call: parent + 1, parent, messages, toolChoice });
+    const report = { metrics, tools: this.#counts };
+    const observation = printAgentCall({ call: parent + 1, parent, messages, toolChoice, report });
     if (!end) return { kind: 'mid', observation, reward };
     this.#isOver = true;
     return { kind: 'terminated', observation, reward, success: end.success };

@@ -1,5 +1,6 @@
 /** Facts of a finished group: outcomes, and the signs of a policy's collapse. Pure. */
-import { readReportedMetrics } from '../core/agent-call.ts';
+import { readReport } from '../core/agent-call.ts';
+import { addToolCounts, NO_TOOL_COUNTS, type ToolCounts } from '../core/tool-counts.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 
 /** Sums over episodes. */
@@ -25,8 +26,10 @@ export interface GroupFacts {
   /** Answers of a language model, and those of them in which no action could be read. */
   readonly answers: number;
   readonly formatErrors: number;
-  /** Numbers that agents reported at their end, by name. */
+  /** Numbers that agents and worlds reported, by name. */
   readonly reported: ReadonlyMap<string, Mean>;
+  /** Counts of the calls of tools; all 0 outside worlds of tools. */
+  readonly tools: ToolCounts;
 }
 
 /** Mean under construction. */
@@ -48,6 +51,7 @@ export interface ConsumedFacts {
   readonly answers: number;
   readonly formatErrors: number;
   readonly reported: ReadonlyMap<string, Mean>;
+  readonly tools: ToolCounts;
   /** Top action: the most frequent text and its count; absent without any action. */
   readonly top: { readonly action: string; readonly count: number } | undefined;
 }
@@ -61,6 +65,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
   let answers = 0;
   let formatErrors = 0;
   const reported = new Map<string, Mean>();
+  let tools = NO_TOOL_COUNTS;
   let flat = true;
   let first: number | undefined;
   for (const trajectory of trajectories) {
@@ -72,7 +77,9 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     sums.turns += trajectory.turns.length;
     if (trajectory.success) sums.successes++;
     if (trajectory.end === 'truncated') sums.truncated++;
-    for (const [name, value] of Object.entries(readReportedMetrics(trajectory.finalObservation))) {
+    const report = readReport(trajectory.finalObservation);
+    if (report.tools) tools = addToolCounts(tools, report.tools);
+    for (const [name, value] of Object.entries(report.metrics)) {
       addTo(reported, name, { sum: value, count: 1 });
     }
     const seen = new Set<string>();
@@ -94,6 +101,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     answers,
     formatErrors,
     reported,
+    tools,
   };
 }
 
@@ -103,6 +111,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
   const actions = new Map<string, number>();
   const reported = new Map<string, Mean>();
   let all = noEpisodes;
+  let tools = NO_TOOL_COUNTS;
   let repeats = 0;
   let answers = 0;
   let formatErrors = 0;
@@ -110,6 +119,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
   let flatGroups = 0;
   for (const group of groups) {
     all = add(all, group.sums);
+    tools = addToolCounts(tools, group.tools);
     byLabel[group.label] = add(byLabel[group.label] ?? noEpisodes, group.sums);
     byHorizon[group.horizon] = add(byHorizon[group.horizon] ?? noEpisodes, group.sums);
     repeats += group.repeats;
@@ -135,6 +145,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
     answers,
     formatErrors,
     reported,
+    tools,
     top,
   };
 }

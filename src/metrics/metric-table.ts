@@ -21,8 +21,8 @@ export interface Metric {
   readonly isLearnerStat?: boolean;
   /** Title of its chart in the viewer's overview; none where absent. Charts stand in the table's order. */
   readonly chart?: string;
-  /** Section and label of its trend on the console's screen. */
-  readonly console?: { readonly section: 'outcomes' | 'learning'; readonly label: string };
+  /** Section and label of its trend on the console's screen; `ifPresent`: only where a row has it. */
+  readonly console?: { readonly section: 'outcomes' | 'learning'; readonly label: string; readonly ifPresent?: true };
   /** True where it stands in the `key=value` line of a log. */
   readonly inLine?: boolean;
 }
@@ -84,6 +84,31 @@ export const metricTable = [
     chart: 'Answers not understood',
     meaning: 'share of a language model’s answers in which no action could be read',
   },
+  {
+    name: 'validCalls',
+    unit: '',
+    share: true,
+    chart: 'Valid calls of tools',
+    console: { section: 'outcomes', label: 'calls ok', ifPresent: true },
+    meaning:
+      'share of the calls of tools that name a tool of the world, with arguments that fit its schema; where no call can be read, see `formatErrors`',
+  },
+  { name: 'unknownTools', unit: '', share: true, meaning: 'share of the calls that name no tool of the world' },
+  {
+    name: 'invalidArguments',
+    unit: '',
+    share: true,
+    meaning:
+      'share of the calls whose arguments do not fit the schema: one is missing, unknown, of another type or not among those listed',
+  },
+  {
+    name: 'malformedArguments',
+    unit: '',
+    share: true,
+    meaning: 'share of the calls whose arguments are no JSON of an object',
+  },
+  { name: 'toolErrors', unit: '', share: true, meaning: 'share of the calls that the world answered by an error' },
+  { name: 'callsPerTurn', unit: 'calls', meaning: 'calls of tools a reply, in worlds of tools' },
   { name: 'topAction', unit: '', meaning: 'share of the update’s turns that took its most frequent action text' },
   {
     name: 'zeroVarianceGroups',
@@ -99,7 +124,13 @@ export const metricTable = [
   { name: 'episodesByLabel', unit: 'episodes', by: 'label', meaning: 'the update’s episodes of a sub-task' },
   { name: 'successByLabel', unit: '', by: 'label', meaning: '`success` of a sub-task' },
   { name: 'returnByLabel', unit: '', by: 'label', meaning: '`return` of a sub-task' },
-  { name: 'agentMetrics', unit: '', by: 'metric', meaning: 'mean of a number that the agent reported at its end' },
+  {
+    name: 'agentMetrics',
+    unit: '',
+    by: 'metric',
+    meaning:
+      'mean of a number that an agent reported at its end, or a world of tools: the parts of its reward, for example',
+  },
   { name: 'turnsByLabel', unit: 'turns', by: 'label', meaning: '`turns` of a sub-task' },
   { name: 'truncatedByLabel', unit: '', by: 'label', meaning: '`truncated` of a sub-task' },
   {

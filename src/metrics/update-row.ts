@@ -2,6 +2,7 @@
 import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import type { WorkerRow } from '../cluster/worker-report.ts';
 import { countFailed } from '../core/failure.ts';
+import { toolRates } from '../core/tool-counts.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName, type SplitName } from './metric-table.ts';
 import type { RunStatus } from './run-status.ts';
@@ -133,7 +134,19 @@ function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting
 
 function addOutcomes(
   row: Row,
-  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, answers, formatErrors, reported, top }: ConsumedFacts,
+  {
+    all,
+    byLabel,
+    byHorizon,
+    comparedGroups,
+    flatGroups,
+    repeats,
+    answers,
+    formatErrors,
+    reported,
+    tools,
+    top,
+  }: ConsumedFacts,
 ): void {
   if (all.episodes === 0) return;
   row.success = all.successes / all.episodes;
@@ -153,6 +166,7 @@ function addOutcomes(
   if (reported.size > 0) {
     row.agentMetrics = Object.fromEntries([...reported].map(([name, { sum, count }]) => [name, sum / count]));
   }
+  Object.assign(row, toolRates(tools));
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
   row.repeatedTurns = repeats / all.turns;

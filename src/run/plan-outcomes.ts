@@ -1,5 +1,6 @@
 /** Outcomes of a plan: which of its episodes are finished, which are left, and what they sum up to. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
+import { type EpisodeReport, readReport } from '../core/agent-call.ts';
 import type { Task, TaskTable } from '../core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
@@ -17,6 +18,7 @@ interface Own {
   readonly successes: boolean[];
   readonly returns: number[];
   readonly turns: number[];
+  readonly reports: EpisodeReport[];
 }
 
 export class PlanOutcomes {
@@ -34,7 +36,15 @@ export class PlanOutcomes {
       this.#wanted.set(key, (this.#wanted.get(key) ?? 0) + 1);
       const own = this.#byIndex.get(task.index);
       if (own) own.asked += plan.episodes;
-      else this.#byIndex.set(task.index, { task, asked: plan.episodes, successes: [], returns: [], turns: [] });
+      else
+        this.#byIndex.set(task.index, {
+          task,
+          asked: plan.episodes,
+          successes: [],
+          returns: [],
+          turns: [],
+          reports: [],
+        });
     }
   }
 
@@ -77,6 +87,7 @@ export class PlanOutcomes {
       own.successes.push(trajectory.success);
       own.returns.push(episodeReturn(trajectory));
       own.turns.push(turnsUsed(trajectory.turns));
+      own.reports.push(readReport(trajectory.finalObservation));
     }
     this.#finished += trajectories.length;
   }

@@ -1,6 +1,6 @@
 /** Sessions of worlds of tools, over an episode that adds numbers up. */
 import { describe, expect, it } from 'vitest';
-import { type AgentReply, printAgentReply, readAgentCall } from '../../src/core/agent-call.ts';
+import { type AgentReply, printAgentReply, readAgentCall, readReport } from '../../src/core/agent-call.ts';
 import { openToolSession, type ToolAnswer, type ToolEpisode } from '../../src/core/tool-world.ts';
 
 const ADD = {
@@ -95,6 +95,29 @@ describe('a session of tools', () => {
   it('demands a result for each call', async () => {
     const broken = counter(2, { take: () => ({ results: [], reward: 0 }) });
     expect(() => openToolSession(broken).step(reply([add(1)]))).toThrow('1 calls got 0 results');
+  });
+  it('counts valid and invalid calls, also of an episode that goes on, and reports what the world measured', async () => {
+    const { take } = counter(5);
+    const answer: ToolEpisode['take'] = async (one) => ({ ...(await take(one)), metrics: { sum: 2 } });
+    const session = openToolSession(counter(5, { take: answer }));
+    await session.step(reply([add(2), { name: 'sub', arguments: '{}' }]));
+    await session.step('what?');
+    const step = await session.step(reply([{ name: 'add', arguments: '{"n": "3"}' }]));
+    expect(step.kind).toBe('mid');
+    expect(readReport(step.observation)).toEqual({
+      metrics: { sum: 2 },
+      tools: {
+        replies: 3,
+        calls: 3,
+        valid: 1,
+        unknownTools: 1,
+        invalidArguments: 1,
+        malformedArguments: 0,
+        errors: 1,
+      },
+    });
+    expect(readAgentCall(step.observation)).not.toHaveProperty('report');
+    expect(readReport(session.first.observation)).toEqual({ metrics: {} });
   });
   it('takes answers that come later', async () => {
     const { take } = counter(2);

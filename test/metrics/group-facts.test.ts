@@ -1,6 +1,7 @@
 /** Facts of groups, by hand. */
 import { expect, it } from 'vitest';
-import { printAgentOutcome } from '../../src/core/agent-call.ts';
+import { printAgentCall, printAgentOutcome } from '../../src/core/agent-call.ts';
+import { NO_TOOL_COUNTS } from '../../src/core/tool-counts.ts';
 import { groupFacts, summarizeConsumed } from '../../src/metrics/group-facts.ts';
 import { trajectory } from '../support/trajectories.ts';
 
@@ -34,6 +35,7 @@ it('sums up a group: returns, turns, ends, actions and repeats', () => {
     answers: 0,
     formatErrors: 0,
     reported: new Map(),
+    tools: NO_TOOL_COUNTS,
     repeats: 1, // look at a, twice; at b it is another situation
   });
   expect([...actions]).toEqual([
@@ -67,6 +69,20 @@ it('averages the numbers that agents report at their end, over the episodes that
     ['calls', { sum: 6, count: 2 }],
     ['words', { sum: 1, count: 1 }],
   ]);
+});
+
+it('sums up the calls of tools, also of an episode that the horizon cut', () => {
+  const tools = { ...NO_TOOL_COUNTS, replies: 2, calls: 2, valid: 1, unknownTools: 1 };
+  const report = { metrics: { DB: 1 }, tools };
+  const message = { role: 'user' as const, content: '' };
+  const observed = printAgentCall({ call: 1, parent: 0, messages: [message], report });
+  const facts = groupFacts(
+    [{ ...cut, finalObservation: observed }, { ...won, finalObservation: observed }, won],
+    'easy',
+  );
+  expect(facts.tools).toEqual({ ...NO_TOOL_COUNTS, replies: 4, calls: 4, valid: 2, unknownTools: 2 });
+  expect([...facts.reported]).toEqual([['DB', { sum: 2, count: 2 }]]);
+  expect(summarizeConsumed([facts, facts]).tools).toMatchObject({ replies: 8, valid: 4 });
 });
 
 it('calls a group flat where all returns are the same', () => {

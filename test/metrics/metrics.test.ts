@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
+import { NO_TOOL_COUNTS } from '../../src/core/tool-counts.ts';
 import { groupFacts, summarizeConsumed } from '../../src/metrics/group-facts.ts';
 import { type Metric, type MetricsRow, metricTable } from '../../src/metrics/metric-table.ts';
 import { metricsPage, points } from '../../src/metrics/metrics.ts';
@@ -52,12 +53,18 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has the first, a language model the second, an agent the third, the learner of a cluster the others.
+    // Only a policy behind a generation server has the first, a language model the second, an agent the third, a world of tools the next ones, the learner of a cluster the others.
     const absent = [
       ...rates,
       'behaviourGap',
       'formatErrors',
       'agentMetrics',
+      'validCalls',
+      'unknownTools',
+      'invalidArguments',
+      'malformedArguments',
+      'toolErrors',
+      'callsPerTurn',
       ...metricTable.map(({ name }) => name).filter(ofCluster),
     ];
     const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
@@ -70,6 +77,7 @@ describe('the table of metrics', () => {
       answers: 10,
       formatErrors: 1,
       reported: new Map([['calls', { sum: 1, count: 1 }]]),
+      tools: { ...NO_TOOL_COUNTS, replies: 1, calls: 1, valid: 1 },
     });
     expect(Object.keys(row).sort()).toEqual(metricTable.map(({ name }) => name).sort());
   });

@@ -23,6 +23,7 @@ const consumed: ConsumedFacts = {
   answers: 50,
   formatErrors: 30,
   reported: new Map([['calls', { sum: 9, count: 6 }]]),
+  tools: { replies: 20, calls: 10, valid: 4, unknownTools: 3, invalidArguments: 2, malformedArguments: 1, errors: 5 },
   top: { action: 'look', count: 20 },
 };
 
@@ -86,6 +87,12 @@ describe('the row of an update', () => {
       repeatedTurns: 0.1,
       formatErrors: 0.6,
       agentMetrics: { calls: 1.5 },
+      callsPerTurn: 0.5,
+      validCalls: 0.4,
+      unknownTools: 0.3,
+      invalidArguments: 0.2,
+      malformedArguments: 0.1,
+      toolErrors: 0.5,
     });
   });
 

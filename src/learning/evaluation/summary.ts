@@ -1,6 +1,8 @@
 /** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
+import type { EpisodeReport } from '../../core/agent-call.ts';
 import { smallestOf } from '../../core/extremes.ts';
 import type { Task, TaskTable } from '../../core/task.ts';
+import { addToolCounts, NO_TOOL_COUNTS, toolRates } from '../../core/tool-counts.ts';
 import { averageOverTasks, type Estimated, passAtK } from './intervals.ts';
 
 /** Finished episodes of one task. */
@@ -11,6 +13,8 @@ export interface TaskOutcome {
   readonly successes: readonly boolean[];
   readonly returns: readonly number[];
   readonly turns: readonly number[];
+  /** Reports of the finished episodes: what agents and worlds of tools measured. Default: none. */
+  readonly reports?: readonly EpisodeReport[] | undefined;
 }
 
 /** Summary of one sub-task, or of all tasks. */
@@ -45,6 +49,11 @@ export interface EvaluationSummary {
   readonly unseen?: LabelSummary;
   /** Episodes that failed for good; they count in `asked` and `successOfAsked` alone. */
   readonly failed: number;
+  /**
+   * Means over episodes of what agents and worlds reported, and the rates of calls of tools, by the names of metrics; absent where
+   * nothing was reported.
+   */
+  readonly metrics?: Readonly<Record<string, number>>;
   /** Counts of each task, for comparisons task by task. */
   readonly byTask: readonly TaskCounts[];
 }
@@ -81,6 +90,7 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     all: summary('all', results),
     ...(unseen.length > 0 && unseen.length < results.length ? { unseen: summary('unseen', unseen) } : {}),
     failed,
+    ...reportedMetrics(results),
     byTask: results.map((one) => ({
       index: one.task.index,
       seed: one.task.seed,
@@ -89,6 +99,19 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
       successes: count(one.successes),
     })),
   };
+}
+
+function reportedMetrics(results: readonly TaskOutcome[]): Pick<EvaluationSummary, 'metrics'> {
+  const reports = results.flatMap(({ reports = [] }) => reports);
+  const values: Record<string, number[]> = {};
+  let tools = NO_TOOL_COUNTS;
+  for (const report of reports) {
+    if (report.tools) tools = addToolCounts(tools, report.tools);
+    for (const [name, value] of Object.entries(report.metrics)) (values[name] ??= []).push(value);
+  }
+  const means = Object.fromEntries(Object.entries(values).map(([name, list]) => [name, mean(list)]));
+  const metrics = { ...means, ...toolRates(tools) };
+  return Object.keys(metrics).length > 0 ? { metrics } : {};
 }
 
 function askedOf({ asked, successes }: TaskOutcome): number {

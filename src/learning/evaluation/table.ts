@@ -32,7 +32,15 @@ export function evaluationTable(summaries: readonly EvaluationSummary[]): string
   if (summaries.some(({ all }) => all.asked > all.episodes)) {
     rows.push(['of all episodes asked for', ...summaries.map(({ all }) => ofAsked(all))]);
   }
+  for (const name of new Set(summaries.flatMap(({ metrics = {} }) => Object.keys(metrics)))) {
+    rows.push([name, ...summaries.map(({ metrics }) => formatMean(metrics?.[name]))]);
+  }
   return columns(rows);
+}
+
+/** Mean of a reported number, in three digits. */
+function formatMean(value: number | undefined): string {
+  return value === undefined ? '–' : String(Number(value.toPrecision(3)));
 }
 
 /** Success of all episodes asked for, `75 (12 of 16 finished)`. */

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { createEnv, type SciWorldSession } from '../../../envs/sciworld/index.ts';
 import { kind } from '../../../envs/sciworld/kinds.ts';
-import { BACK, MORE, Stages } from '../../../envs/sciworld/stages.ts';
-import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../../src/core/env.ts';
+import { BACK, MAX_STAGES, MORE, Stages } from '../../../envs/sciworld/stages.ts';
+import { ACTIONS_PER_STAGE } from '../../../src/core/env.ts';
 import { act, house, thingIn } from '../../support/small-sciworld.ts';
 
 function staged(task = 'boil', variation = 0, place = 'kitchen') {
@@ -107,13 +107,13 @@ describe('going on to a thing', () => {
   it('never takes more partial steps in a row than the contract allows', () => {
     const { stages } = staged();
     let taken = 0;
-    for (let i = 0; i < 3 * MAX_PARTIAL_STEPS; i++) {
+    for (let i = 0; i < 3 * MAX_STAGES; i++) {
       const [text] = stages.actions().filter((one) => one === BACK || one.endsWith(` ${MORE}`));
       if (text === undefined || stages.take(text) === undefined) break;
       taken++;
     }
     expect(taken).toBeGreaterThan(1);
-    expect(taken).toBeLessThanOrEqual(MAX_PARTIAL_STEPS);
+    expect(taken).toBeLessThanOrEqual(MAX_STAGES);
     expect(stages.actions().every((text) => !text.endsWith(MORE))).toBe(true);
   });
 

@@ -175,6 +175,28 @@ describe('an episode', () => {
   });
 });
 
+describe('a policy that chooses', () => {
+  it.each([
+    ['retail', ['modify_pending_order_address', 'exchange_delivered_order_items', 'modify_user_address']],
+    ['airline', ['book_reservation', 'update_reservation_flights', 'update_reservation_passengers']],
+  ])('is offered all tools of %s once values were shown', async (domain, writes) => {
+    const session = await open({ domain });
+    const user = domain === 'retail' ? 'yusuf_rossi_9620' : 'mia_li_3668';
+    await session.step(reply('', ['get_user_details', `{"user_id": "${user}"}`]));
+    const names = readAgentCall(session.first.observation).tools!.map(({ name }) => name);
+    expect(session.actions()).toEqual([...names, 'reply']);
+    expect(names).toEqual(expect.arrayContaining(writes));
+  });
+
+  it('changes an address of seven parts', async () => {
+    const session = await open({ domain: 'retail' });
+    await session.step(reply('', ['get_order_details', '{"order_id": "#W2378156"}']));
+    await session.step('modify_pending_order_address');
+    for (let i = 0; i < 6; i++) expect(await session.step('#W2378156')).toMatchObject({ partial: true });
+    expect(lastOf(await session.step('#W2378156'))).toBe('Error: Non-pending order cannot be modified');
+  });
+});
+
 describe('the oracle', () => {
   it.each([
     ['retail', 'scripted', 114],

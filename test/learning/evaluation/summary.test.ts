@@ -1,6 +1,7 @@
 /** Summary of an evaluation: success, score and pass@k apart, by sub-task. */
 import { describe, expect, it } from 'vitest';
 import type { TaskTable } from '../../../src/core/task.ts';
+import { NO_TOOL_COUNTS } from '../../../src/core/tool-counts.ts';
 import { summarise, type TaskOutcome } from '../../../src/learning/evaluation/summary.ts';
 import { evaluationTable } from '../../../src/learning/evaluation/table.ts';
 
@@ -47,6 +48,15 @@ describe('summarise', () => {
     expect(easy.passAtK).toEqual({ 1: expect.closeTo(0.75, 12), 2: expect.closeTo((5 / 6 + 1) / 2, 12), 4: 1 });
     expect(all.success).toMatchObject({ n: 3 });
     expect(all.success.low).toBeLessThan(all.success.value);
+  });
+
+  it('averages what was reported, and shows it below the table', () => {
+    const tools = { ...NO_TOOL_COUNTS, replies: 2, calls: 2, valid: 1, unknownTools: 1 };
+    const reports = [{ metrics: { DB: 1 } }, { metrics: { DB: 0 }, tools }, { metrics: {}, tools }];
+    const summary = summarise({ plan, results: [{ ...outcome(0, '+-+', [1, 0, 1]), reports }], failed: 0 }, tasks);
+    expect(summary.metrics).toMatchObject({ DB: 0.5, callsPerTurn: 1, validCalls: 0.5, toolErrors: 0 });
+    expect(evaluationTable([summary])).toContainEqual(expect.stringMatching(/^validCalls +0\.5$/));
+    expect(summarise({ plan, results, failed: 0 }, tasks)).not.toHaveProperty('metrics');
   });
 
   it('counts a failed episode as unsolved among those asked for, and nowhere else', () => {
