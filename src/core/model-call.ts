@@ -12,7 +12,7 @@ export interface Tool {
   readonly description?: string | undefined;
   /** JSON Schema of an object; `{ type: 'object', properties: {} }` where the tool takes nothing. */
   readonly parameters: JsonSchema;
-  /** True where every call of it has to fit its schema: a language model is then held to it as it writes. */
+  /** True where every call of it has to fit its schema: a language model is held to it as it writes, where that can be. */
   readonly strict?: true | undefined;
 }
 

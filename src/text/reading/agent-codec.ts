@@ -7,13 +7,14 @@ import { type AgentCall, printAgentReply, readAgentCall, readAgentReply } from '
 import { UserError } from '../../core/errors.ts';
 import { largestOf, smallestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
-import { Grammar } from '../grammar/grammar.ts';
+import { checkCall } from '../../core/tool-counts.ts';
+import { Grammar, type Node } from '../grammar/grammar.ts';
 import { replyNode } from '../grammar/reply-grammar.ts';
 import { TokenGrammar, Vocabulary } from '../grammar/token-mask.ts';
 import type { ChatTemplate } from '../templates/chat-template.ts';
 import { openText } from '../templates/model-text.ts';
 import type { BpeTokenizer } from '../templates/tokenizer.ts';
-import { type ParsedReply, splitReasoning } from '../tools/tool-format.ts';
+import { type ParsedReply, splitReasoning, type WrittenCall } from '../tools/tool-format.ts';
 import { AgentTemplate } from './agent-template.ts';
 import { type AgentReading, AgentTranscript, type AgentTurn, type ReadReply } from './agent-transcript.ts';
 import { exceedsTokens } from './chat-codec.ts';
@@ -182,7 +183,13 @@ export class AgentCodec implements Codec, AgentReading {
     if (known) return known;
     const { format, opensThought } = this.#template;
     const thought = opensThought ? 'opened' : this.#options.template.text.includes('<think>') ? 'optional' : 'none';
-    const node = replyNode(call, tools, format, thought);
+    let node: Node | undefined;
+    try {
+      node = replyNode(call, tools, format, thought);
+    } catch (thrown) {
+      // Calls that cannot be held to their schemas as they are written are checked once they are read.
+      if (!isStrict || answer || !(thrown instanceof RangeError)) throw thrown;
+    }
     if (!node) return undefined;
     const grammar = new TokenGrammar(new Grammar(node), this.#vocabularyOf());
     if (grammar.begin().allowed().length === 0) throw new RangeError('the call asks for a reply that no text can be');
@@ -224,7 +231,12 @@ export class AgentCodec implements Codec, AgentReading {
       const { body } = splitReasoning(opensThought ? `<think>${text}` : text);
       return { ...parsed, content: body, calls: [], repairs: [], malformed: undefined };
     }
-    return parallelCalls === false ? { ...parsed, calls: parsed.calls.slice(0, 1) } : parsed;
+    const calls = parallelCalls === false ? parsed.calls.slice(0, 1) : parsed.calls;
+    const unfit = calls.find((one) => isUnfit(one, tools));
+    if (!unfit) return parallelCalls === false ? { ...parsed, calls } : parsed;
+    const malformed = `the arguments of ${unfit.name}, a strict tool, do not fit its schema`;
+    const { body } = splitReasoning(opensThought ? `<think>${text}` : text);
+    return { ...parsed, content: body, calls: [], repairs: [], malformed };
   }
 
   /** Tokens of the shortest prompt: a message of nothing. */
@@ -239,6 +251,11 @@ export class AgentCodec implements Codec, AgentReading {
   renderTail(reply: AssistantMessage, fresh: readonly ConversationMessage[], tools: readonly Tool[]): number[] {
     return this.#template.renderTail(reply, fresh, tools);
   }
+}
+
+/** True for a call of a strict tool that its schema does not allow. */
+function isUnfit(call: WrittenCall, tools: readonly Tool[]): boolean {
+  return tools.some(({ name, strict }) => strict && name === call.name) && checkCall(call, tools) !== 'valid';
 }
 
 /** Cuts a text at the first stop text in it. */

@@ -350,6 +350,22 @@ describe('an agent codec', () => {
     expect(holds(go('{"place": "south"}'), [{ name: 'go', parameters: place }])).toBe(true);
   });
 
+  it('reads a call of a strict tool as text where it does not fit and could not be held to its schema', () => {
+    const codec = codecOf('hermes');
+    const place = { type: 'string', pattern: '^n', enum: ['north'] };
+    const parameters = { type: 'object', properties: { place }, required: ['place'] };
+    const text = (name: string) => `<tool_call>\n{"name": "go", "arguments": {"place": "${name}"}}\n</tool_call>`;
+    const read = (name: string, strict: { strict?: true }) => {
+      const call = { tools: [{ name: 'go', parameters, ...strict }] };
+      expect(open(codec, call).limits?.mask).toBeUndefined();
+      return replyTo(codec, call, [...encode(codec, text(name)), codec.end]);
+    };
+    expect(read('north', { strict: true })).toMatchObject({ calls: [{ name: 'go' }], finish: 'calls' });
+    expect(read('south', {})).toMatchObject({ calls: [{ name: 'go' }], finish: 'calls' });
+    const unfit = { content: text('south'), calls: [], finish: 'stop', malformed: true };
+    expect(read('south', { strict: true })).toMatchObject(unfit);
+  });
+
   it('refuses what the template refuses and what no room is left for, and goes on where it can', () => {
     const codec = codecOf('llama');
     const bad = open(codec, { messages: [{ role: 'user', content: 'RAISE' }] });
