@@ -1,0 +1,151 @@
+/** Episode of a task: the request, the answers to its calls, and the check at the end. */
+import type { AgentReply } from '../../src/core/agent-call.ts';
+import { messageOf } from '../../src/core/errors.ts';
+import { parseJson } from '../../src/core/json-text.ts';
+import type { ConversationMessage, Tool } from '../../src/core/model-call.ts';
+import { isRecord } from '../../src/core/record.ts';
+import type { ToolAnswer, ToolEpisode, ToolResult } from '../../src/core/tool-world.ts';
+import type { TerminalTask } from './families/task.ts';
+import { commandOf, listForms, SUBMIT_NAME, schemaOf } from './forms.ts';
+import type { TerminalOptions } from './options.ts';
+import type { Shell, ShellResult } from './shell.ts';
+import { findFaults } from './verify.ts';
+
+/** Longest part of a result that is shown, in UTF-16 units: of the output and of the errors each. */
+const MAX_OUTPUT_CHARS = 4000;
+const MAX_ERROR_CHARS = 1000;
+/** Calls of one reply that are made. */
+const MAX_CALLS = 8;
+/** Longest command line that is run. */
+const MAX_COMMAND_CHARS = 8192;
+/** Bound of an observation: its results in JSON, where a character takes six, and the opening. */
+export const MAX_OBSERVATION_CHARS = 64 * 6 * (MAX_OUTPUT_CHARS + MAX_ERROR_CHARS) + 2 ** 16;
+/** Calls of one reply that are answered at length; others get a short refusal. */
+const REFUSED: ToolResult = { text: `not run: a reply holds ${MAX_CALLS} calls at most`, isError: true };
+
+const INSTRUCTIONS = `You work in a terminal. Do what the user asks for, by calls of the tools. Paths are relative to the folder that you begin in. Other files may be made on the way. When everything is done, call ${SUBMIT_NAME}; that ends the task.`;
+
+const BASH: Tool = {
+  name: 'bash',
+  description: 'Runs a command line of bash and shows its output. The folder and the variables stay from call to call.',
+  parameters: schemaOf([['command', { description: 'command line, e.g. ls -l' }]]),
+};
+
+const SUBMIT: Tool = {
+  name: SUBMIT_NAME,
+  description: 'Ends the task.',
+  parameters: {
+    type: 'object',
+    properties: { answer: { type: 'string', description: 'the answer alone, where the task asks a question' } },
+    required: [],
+  },
+};
+
+/** Lists the tools of a task. */
+export function listTools({ toolbox, choices, goal }: TerminalTask, kind: TerminalOptions['tools']): readonly Tool[] {
+  if (kind === 'shell') return [BASH, SUBMIT];
+  const { answer } = goal;
+  return listForms(toolbox, choices, answer === undefined ? 'none' : /^\d+$/.test(answer) ? 'number' : 'text');
+}
+
+/** Episode of one task. */
+export class TerminalEpisode implements ToolEpisode {
+  readonly opening: readonly ConversationMessage[];
+  readonly tools: readonly Tool[];
+  readonly toolChoice = 'required';
+  readonly #task: TerminalTask;
+  readonly #options: TerminalOptions;
+  readonly #shell: Shell;
+  #calls = 0;
+
+  constructor(task: TerminalTask, options: TerminalOptions, shell: Shell) {
+    this.#task = task;
+    this.#options = options;
+    this.#shell = shell;
+    this.tools = listTools(task, options.tools);
+    const request: ConversationMessage = { role: 'user', content: task.text };
+    // Typed tools explain themselves, and every text that a policy sees is a value that it can choose.
+    this.opening = options.tools === 'forms' ? [request] : [{ role: 'system', content: INSTRUCTIONS }, request];
+  }
+
+  /** Runs the calls one after another. A reply without a call counts as one that did nothing. */
+  async take({ calls }: AgentReply): Promise<ToolAnswer> {
+    const results: ToolResult[] = [];
+    let answer: string | undefined;
+    for (const [i, { name, arguments: text }] of calls.entries()) {
+      if (answer !== undefined) results.push({ text: 'not run: the task has ended', isError: true });
+      else if (i >= MAX_CALLS) results.push(REFUSED);
+      else {
+        const args = readArguments(text);
+        const isEnd = name === SUBMIT_NAME && typeof args === 'object';
+        if (isEnd) answer = readAnswer(args);
+        results.push(isEnd ? { text: 'submitted' } : await this.#run(name, args));
+      }
+    }
+    this.#calls += Math.max(1, Math.min(calls.length, MAX_CALLS));
+    if (answer !== undefined) return this.#finish(results, answer);
+    if (this.#calls >= this.#options.maxCalls) {
+      return { results, user: 'The calls are used up.', reward: 0, end: { success: false } };
+    }
+    return { results, ...(calls.length === 0 ? { user: 'Call a tool.' } : {}), reward: 0 };
+  }
+
+  async #finish(results: readonly ToolResult[], answer: string): Promise<ToolAnswer> {
+    const faults = findFaults(this.#task, await this.#shell.read(), answer);
+    const success = faults.length === 0;
+    return {
+      results,
+      user: success ? 'Solved.' : `Not solved: ${faults[0]}.`,
+      reward: Number(success),
+      end: { success },
+    };
+  }
+
+  async #run(name: string, args: Record<string, unknown> | string): Promise<ToolResult> {
+    if (typeof args === 'string') return { text: args, isError: true };
+    if (this.#options.tools === 'forms') {
+      const { command, error } = commandOf(name, args, this.#task.choices);
+      return error === undefined ? show(await this.#shell.run(command)) : { text: error, isError: true };
+    }
+    if (name !== BASH.name)
+      return { text: `there is no tool ${JSON.stringify(name)}`.slice(0, MAX_ERROR_CHARS), isError: true };
+    const { command } = args;
+    if (typeof command !== 'string') return { text: 'bash: command must be a text', isError: true };
+    if (command.length > MAX_COMMAND_CHARS) {
+      return {
+        text: `bash: a command has at most ${MAX_COMMAND_CHARS} characters, got ${command.length}`,
+        isError: true,
+      };
+    }
+    return show(await this.#shell.run(command));
+  }
+}
+
+/** Arguments of a call, or what is wrong with them. */
+function readArguments(text: string): Record<string, unknown> | string {
+  try {
+    const args = parseJson(text);
+    return isRecord(args) ? args : 'the arguments must be a JSON object';
+  } catch (thrown) {
+    return `the arguments are no JSON: ${messageOf(thrown)}`.slice(0, MAX_ERROR_CHARS);
+  }
+}
+
+function readAnswer({ answer }: Record<string, unknown>): string {
+  return typeof answer === 'string' || typeof answer === 'number' ? String(answer) : '';
+}
+
+/** Result of a command as a text: output, errors, and the exit code unless it is 0. */
+function show({ stdout, stderr, exitCode }: ShellResult): ToolResult {
+  const parts = [cut(stdout, MAX_OUTPUT_CHARS), cut(stderr, MAX_ERROR_CHARS)].map((part) => part.replace(/\n$/, ''));
+  if (exitCode !== 0) parts.push(`[exit code ${exitCode}]`);
+  return { text: parts.filter((part) => part !== '').join('\n') || '[no output]' };
+}
+
+/** Beginning and end of a long text, with the number of characters between them. */
+function cut(text: string, most: number): string {
+  if (text.length <= most) return text.toWellFormed();
+  const half = most >> 1;
+  const left = `\n[${text.length - 2 * half} characters left out]\n`;
+  return (text.slice(0, half) + left + text.slice(-half)).toWellFormed();
+}

@@ -1,0 +1,108 @@
+/**
+ * just-bash, a bash interpreter in TypeScript, loaded so that its commands know no other time and no other random numbers than
+ * those of the machine that runs: `date`, `$RANDOM`, `awk rand()`, `jq now`, modification times and sizes of steps are then the
+ * same in every process. Nothing global is changed: the package's module is compiled as a function that takes `Date` and `Math`.
+ *
+ * Texts are compared by code points, as `LC_ALL=C` has it, and not by the locale of this process.
+ */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { compileFunction } from 'node:vm';
+import type { Bash } from 'just-bash';
+import { MAX_DATA_BYTES, MAX_SETTINGS_BYTES, readBounded } from '../../src/core/bounded-file.ts';
+import { UserError } from '../../src/core/errors.ts';
+import { parseJson } from '../../src/core/json-text.ts';
+import { isRecord } from '../../src/core/record.ts';
+import type { Rng } from '../../src/core/rng.ts';
+import { createDate } from './virtual-date.ts';
+
+/** Version that this world plays; outputs of others differ. */
+export const JUST_BASH = '3.4.2';
+
+/** Clock and random numbers of one virtual machine. */
+export interface Machine {
+  /** Present time in ms since 1970. */
+  now: number;
+  readonly rng: Rng;
+}
+
+/** Loaded package. */
+export interface JustBash {
+  readonly Bash: typeof Bash;
+  /** Runs work of one machine while no other machine of this thread runs. */
+  runAlone<T>(machine: Machine, work: () => MaybeAsync<T>): Promise<T>;
+}
+
+type MaybeAsync<T> = T | Promise<T>;
+
+let loaded: JustBash | undefined;
+
+/**
+ * Loads the package when it is first wanted, once a thread.
+ * @throws {UserError} MISSING_ENGINE where it is not installed, or in another version
+ */
+export function loadJustBash(): JustBash {
+  loaded ??= load();
+  return loaded;
+}
+
+/** Comparisons by the locale of the process: receiver and the opening of the call. */
+const LOCALE_COMPARES = /((?:String\((?:[^()]|\([^()]*\))*\))|[\w$]+(?:\.[\w$]+|\[[\w$]+\])*)\.localeCompare\(/g;
+
+/** Writes a module's comparisons of texts as calls of `compareTexts`. */
+export function compareByCodePoints(source: string): string {
+  return source.replace(LOCALE_COMPARES, 'compareTexts($1,');
+}
+
+function load(): JustBash {
+  const path = findPackage();
+  const source = compareByCodePoints(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
+  let current: Machine | undefined;
+  const names = ['exports', 'require', 'module', '__filename', '__dirname', 'Date', 'Math', 'compareTexts'];
+  const module = { exports: {} as { readonly Bash: typeof Bash } };
+  const run = compileFunction(source, names, { filename: path });
+  const ownMath = Object.create(Math, { random: { value: () => current?.rng.float() ?? 0 } });
+  const ownDate = createDate(() => current?.now ?? 0);
+  run(module.exports, createRequire(path), module, path, dirname(path), ownDate, ownMath, compareTexts);
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    Bash: module.exports.Bash,
+    async runAlone(machine, work) {
+      const before = last;
+      let release = () => {};
+      last = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      await before;
+      current = machine;
+      try {
+        return await work();
+      } finally {
+        current = undefined;
+        release();
+      }
+    },
+  };
+}
+
+function findPackage(): string {
+  let path: string;
+  try {
+    path = createRequire(import.meta.url).resolve('just-bash');
+  } catch {
+    throw new UserError('MISSING_ENGINE', `terminal: needs the package just-bash: npm install just-bash@${JUST_BASH}`);
+  }
+  const facts = parseJson(readBounded(join(dirname(path), '../../package.json'), MAX_SETTINGS_BYTES).toString('utf8'));
+  const version = isRecord(facts) ? facts.version : undefined;
+  if (version === JUST_BASH) return path;
+  const found = typeof version === 'string' ? version : 'an unknown version';
+  throw new UserError(
+    'MISSING_ENGINE',
+    `terminal: expected just-bash ${JUST_BASH}, found ${found}: npm install just-bash@${JUST_BASH}`,
+  );
+}
+
+function compareTexts(a: string, b: string): number {
+  const [left, right] = [String(a), String(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}

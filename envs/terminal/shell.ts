@@ -1,0 +1,161 @@
+/** Terminal of one episode: a shell over files of its own, with a clock that moves by its commands alone. */
+import type { Bash } from 'just-bash';
+import { messageOf } from '../../src/core/errors.ts';
+import { Rng } from '../../src/core/rng.ts';
+import { type JustBash, loadJustBash, type Machine } from './just-bash.ts';
+
+/** Folder that a task begins in. */
+export const HOME = '/home/user';
+
+/** File of a virtual machine. */
+export interface FileState {
+  readonly content: string;
+  /** Permission bits, e.g. 0o644. */
+  readonly mode: number;
+}
+
+/** Files by path, relative to `HOME` or absolute. */
+export type Files = Readonly<Record<string, FileState>>;
+
+/** Result of a command. */
+export interface ShellResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** 0 to 255; 0 is success. */
+  readonly exitCode: number;
+}
+
+/** State of the files at the end. */
+export interface Tree {
+  /** Files below a folder, by path relative to it. Links are followed; one that leads nowhere is left out. */
+  readonly files: ReadonlyMap<string, FileState>;
+  readonly folders: ReadonlySet<string>;
+}
+
+/** Commands that are there. Left out: those that reach a network, run a worker, or measure real time. */
+const COMMANDS = (
+  'echo cat printf ls mkdir rmdir touch rm cp mv ln chmod pwd readlink head tail wc stat grep fgrep egrep rg sed awk sort uniq ' +
+  'comm cut paste tr rev nl fold expand unexpand strings split column join tee find basename dirname tree du env printenv ' +
+  'alias unalias xargs true false clear bash sh jq base64 diff date sleep seq expr md5sum sha1sum sha256sum file help which ' +
+  'tac hostname whoami od gzip gunzip zcat tar yq xan'
+).split(' ') as NonNullable<NonNullable<ConstructorParameters<typeof Bash>[0]>['commands']>;
+
+/** Bounds of one command. They count work, never time, so a command ends at the same point everywhere. */
+const LIMITS = {
+  maxSourceBytes: 2 ** 17,
+  maxOutputSize: 2 ** 20,
+  maxStringLength: 2 ** 20,
+  maxLiveBytes: 2 ** 25,
+  maxInputBytes: 2 ** 25,
+  maxFileSystemBytes: 2 ** 24,
+  maxExecutionTimeMs: 3_600_000, // of the virtual clock: a longer `sleep` ends the command
+};
+
+/** Time of the first start, 2024-03-01 09:00 UTC, and the range of days that a seed moves it by. */
+const EPOCH = Date.UTC(2024, 2, 1, 9);
+const DAYS = 300;
+const MS_PER_DAY = 86_400_000;
+/** Virtual time that a command takes, in ms. */
+const COMMAND_MS = 1000;
+
+/** Variables that a shell sets itself; the others stay from command to command. */
+const OWN_VARIABLES = new Set(['SHELLOPTS', 'BASHOPTS', 'OSTYPE', 'MACHTYPE', 'HOSTTYPE', 'OPTIND', 'PWD', 'IFS', '_']);
+/** Bytes of variables that stay. */
+const MAX_VARIABLES = 2 ** 16;
+
+/** Shell of an episode. Commands of one shell are sent one after another. */
+export class Shell {
+  readonly #package: JustBash;
+  readonly #machine: Machine;
+  readonly #bash: Bash;
+  #cwd: string;
+  #env: Record<string, string> = {};
+
+  private constructor(loaded: JustBash, machine: Machine, bash: Bash, cwd: string) {
+    this.#package = loaded;
+    this.#machine = machine;
+    this.#bash = bash;
+    this.#cwd = cwd;
+  }
+
+  /**
+   * Opens a shell in `HOME`.
+   * @param seed of its clock and its random numbers
+   * @param cwd absolute; the folder that commands begin in
+   * @throws {UserError} MISSING_ENGINE without just-bash
+   */
+  static open(files: Files, seed: number, cwd = HOME, env: Readonly<Record<string, string>> = {}): Promise<Shell> {
+    const loaded = loadJustBash();
+    const rng = Rng.fromSeed(seed).split('machine');
+    const machine: Machine = { now: EPOCH + rng.int(DAYS) * MS_PER_DAY, rng };
+    return loaded.runAlone(machine, () => {
+      const bash = new loaded.Bash({
+        files: Object.fromEntries(Object.entries(files).map(([path, file]) => [absolute(path), { ...file }])),
+        env: { HOME, USER: 'user', LC_ALL: 'C', TZ: 'UTC', ...env },
+        cwd,
+        commands: COMMANDS,
+        executionLimitProfile: 'hardened',
+        executionLimits: LIMITS,
+        // It would replace globals of this process while a command runs.
+        defenseInDepth: false,
+        sleep: async (ms) => void (machine.now += ms),
+      });
+      machine.now += COMMAND_MS;
+      return new Shell(loaded, machine, bash, cwd);
+    });
+  }
+
+  /** Folder that the next command begins in. */
+  get cwd(): string {
+    return this.#cwd;
+  }
+
+  /** Runs a command line. Folder and variables stay as in a terminal; functions, aliases and options do not. */
+  run(command: string): Promise<ShellResult> {
+    return this.#package.runAlone(this.#machine, async () => {
+      try {
+        const options = { cwd: this.#cwd, env: this.#env, rawScript: true };
+        const { stdout, stderr, exitCode, env } = await this.#bash.exec(command, options);
+        this.#keep(env);
+        return { stdout, stderr, exitCode };
+      } catch (thrown) {
+        return { stdout: '', stderr: `bash: ${messageOf(thrown)}\n`, exitCode: 2 };
+      } finally {
+        this.#machine.now += COMMAND_MS;
+      }
+    });
+  }
+
+  /** Reads the files below a folder. @param root absolute */
+  read(root = HOME): Promise<Tree> {
+    const { fs } = this.#bash;
+    const files = new Map<string, FileState>();
+    const folders = new Set<string>();
+    return this.#package.runAlone(this.#machine, async () => {
+      for (const path of fs.getAllPaths()) {
+        if (!path.startsWith(`${root}/`)) continue;
+        const name = path.slice(root.length + 1);
+        const stat = await fs.stat(path).catch(() => undefined); // a link that leads nowhere
+        if (stat?.isDirectory) folders.add(name);
+        else if (stat?.isFile) files.set(name, { content: await fs.readFile(path), mode: stat.mode & 0o777 });
+      }
+      return { files, folders };
+    });
+  }
+
+  #keep(env: Readonly<Record<string, string>>): void {
+    this.#cwd = env.PWD?.startsWith('/') ? env.PWD : this.#cwd;
+    const own = Object.entries(env).filter(([name]) => /^[A-Za-z_]\w*$/.test(name) && !OWN_VARIABLES.has(name));
+    const size = own.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (size <= MAX_VARIABLES) this.#env = Object.fromEntries(own);
+  }
+}
+
+function absolute(path: string): string {
+  return path.startsWith('/') ? path : `${HOME}/${path}`;
+}
+
+/** Quotes a word for a command line. */
+export function quote(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
