@@ -5,8 +5,18 @@
 import type { JsonSchema, Tool } from '../../src/core/model-call.ts';
 import { quote } from './shell.ts';
 
-/** Kinds of arguments. What can stand for each is listed by the task, but for answers. */
-export type ArgumentKind = 'path' | 'folder' | 'word' | 'key' | 'value' | 'count' | 'column' | 'mode' | 'ending';
+/** Kinds of arguments: `path` is a file that is read or changed, `out` one that is written. The task lists what can stand for each. */
+export type ArgumentKind =
+  | 'path'
+  | 'out'
+  | 'folder'
+  | 'word'
+  | 'key'
+  | 'value'
+  | 'count'
+  | 'column'
+  | 'mode'
+  | 'ending';
 
 /** Values of arguments, by their kind. */
 export type FormChoices = Readonly<Partial<Record<ArgumentKind, readonly string[]>>>;
@@ -32,7 +42,7 @@ interface Form {
 }
 
 const PATH = { path: 'path' } as const;
-const WITH_OUT = { path: 'path', out: 'path' } as const;
+const WITH_OUT = { path: 'path', out: 'out' } as const;
 
 /** Pattern of a line that sets a key. Keys are plain words. */
 const setting = (key: string) => `^${key}=`;
@@ -47,12 +57,12 @@ const FORMS = {
   },
   move: {
     description: 'Moves or renames a file.',
-    args: { from: 'path', to: 'path' },
+    args: { from: 'path', to: 'out' },
     command: ({ from, to }) => `mv ${from} ${to}`,
   },
   copy: {
     description: 'Copies a file.',
-    args: { from: 'path', to: 'path' },
+    args: { from: 'path', to: 'out' },
     command: ({ from, to }) => `cp ${from} ${to}`,
   },
   delete: { description: 'Deletes a file.', args: PATH, command: ({ path }) => `rm ${path}` },
@@ -129,7 +139,7 @@ const FORMS = {
   },
   join_files: {
     description: 'Joins two sorted CSV files by their first column.',
-    args: { path: 'path', other: 'path', out: 'path' },
+    args: { path: 'path', other: 'path', out: 'out' },
     command: ({ path, other, out }) => `join -t , ${path} ${other} > ${out}`,
   },
   replace_word: {

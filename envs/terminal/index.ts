@@ -7,6 +7,7 @@ import { readOptions } from './options.ts';
 import { oracle } from './oracle.ts';
 
 export { Terminal } from './env.ts';
+export { view } from './view.ts';
 
 /** A world of tools: its observations are model calls, its actions replies. */
 export const tools = true;

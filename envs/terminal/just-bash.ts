@@ -3,7 +3,7 @@
  * those of the machine that runs: `date`, `$RANDOM`, `awk rand()`, `jq now`, modification times and sizes of steps are then the
  * same in every process. Nothing global is changed: the package's module is compiled as a function that takes `Date` and `Math`.
  *
- * Texts are compared by code points, as `LC_ALL=C` has it, and not by the locale of this process.
+ * Texts are compared by code points, as `LC_ALL=C` has it, and not by the locale of this process (`SOURCE_EDITS`).
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -46,17 +46,35 @@ export function loadJustBash(): JustBash {
   return loaded;
 }
 
-/** Comparisons by the locale of the process: receiver and the opening of the call. */
-const LOCALE_COMPARES = /((?:String\((?:[^()]|\([^()]*\))*\))|[\w$]+(?:\.[\w$]+|\[[\w$]+\])*)\.localeCompare\(/g;
+/** Changes of the package's source: each pattern with what takes its place, and how often it is there. */
+export const SOURCE_EDITS: readonly { readonly find: RegExp; readonly replace: string; readonly count: number }[] = [
+  {
+    // Receiver and opening of a comparison by the locale of the process.
+    find: /((?:String\((?:[^()]|\([^()]*\))*\))|[\w$]+(?:\.[\w$]+|\[[\w$]+\])*)\.localeCompare\(/g,
+    replace: 'compareTexts($1,',
+    count: 18,
+  },
+  {
+    // A redirection into a folder that is not there fails alone, and not the whole command line with it.
+    find: /catch\((\w+)\)\{if\(!\w+\)throw \1;(return\{error:[^;]{0,60}cannot open redirect target)/g,
+    replace: 'catch{$2',
+    count: 1,
+  },
+  { find: /cannot open redirect target/g, replace: 'No such file or directory', count: 2 },
+];
 
-/** Writes a module's comparisons of texts as calls of `compareTexts`. */
-export function compareByCodePoints(source: string): string {
-  return source.replace(LOCALE_COMPARES, 'compareTexts($1,');
+/** Applies the changes. @throws {Error} where one does not fit: another build of the package */
+export function editSource(source: string): string {
+  return SOURCE_EDITS.reduce((text, { find, replace, count }) => {
+    const found = text.match(find)?.length ?? 0;
+    if (found !== count) throw new Error(`just-bash: expected ${count} times ${find}, found ${found}`);
+    return text.replace(find, replace);
+  }, source);
 }
 
 function load(): JustBash {
   const path = findPackage();
-  const source = compareByCodePoints(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
+  const source = editSource(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
   let current: Machine | undefined;
   const names = ['exports', 'require', 'module', '__filename', '__dirname', 'Date', 'Math', 'compareTexts'];
   const module = { exports: {} as { readonly Bash: typeof Bash } };

@@ -42,6 +42,7 @@ const COMMANDS = (
 
 /** Bounds of one command. They count work, never time, so a command ends at the same point everywhere. */
 const LIMITS = {
+  maxCommandCount: 2000,
   maxSourceBytes: 2 ** 17,
   maxOutputSize: 2 ** 20,
   maxStringLength: 2 ** 20,
@@ -100,6 +101,7 @@ export class Shell {
         defenseInDepth: false,
         sleep: async (ms) => void (machine.now += ms),
       });
+      refuseMissingFolders(bash.fs);
       machine.now += COMMAND_MS;
       return new Shell(loaded, machine, bash, cwd);
     });
@@ -117,7 +119,7 @@ export class Shell {
         const options = { cwd: this.#cwd, env: this.#env, rawScript: true };
         const { stdout, stderr, exitCode, env } = await this.#bash.exec(command, options);
         this.#keep(env);
-        return { stdout, stderr, exitCode };
+        return { stdout: nameMissing(stdout), stderr: nameMissing(stderr), exitCode };
       } catch (thrown) {
         return { stdout: '', stderr: `bash: ${messageOf(thrown)}\n`, exitCode: 2 };
       } finally {
@@ -153,6 +155,29 @@ export class Shell {
 
 function absolute(path: string): string {
   return path.startsWith('/') ? path : `${HOME}/${path}`;
+}
+
+/**
+ * Makes a file system refuse to write into a folder that is not there. just-bash makes such folders, which no system does: a task
+ * would be solved here by commands that fail elsewhere.
+ */
+function refuseMissingFolders(fs: Bash['fs']): void {
+  const disk = fs as unknown as {
+    readonly data: ReadonlyMap<string, { readonly type: string; readonly target?: string }>;
+    resolvePathWithSymlinks(path: string): string;
+    ensureParentDirs(path: string): void;
+  };
+  disk.ensureParentDirs = (path) => {
+    const parent = path.slice(0, path.lastIndexOf('/')) || '/';
+    const found = disk.data.get(disk.resolvePathWithSymlinks(parent))?.type;
+    if (found === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+    if (found !== 'directory') throw new Error(`ENOTDIR: not a directory, open '${path}'`);
+  };
+}
+
+/** What just-bash says of commands that its own form here lacks, in bash's words. */
+function nameMissing(text: string): string {
+  return text.replaceAll(/: command not available in browser environments[^\n]*/g, ': command not found');
 }
 
 /** Quotes a word for a command line. */

@@ -1,4 +1,7 @@
-/** Names and words that tasks are made of: each is a token of its own for a small policy. None occurs in two lists. */
+/**
+ * Names and words that tasks are made of: each is a token of its own for a small policy. None occurs in two lists, no name of a
+ * file contains another, and no word in files is part of another word there or of a person's name.
+ */
 
 /** Names of files, without their endings. */
 export const NAMES =
@@ -16,7 +19,7 @@ export const WORDS =
   'amber azure beige black blue brown coral cyan gold gray green indigo ivory jade lilac maroon navy orange pink purple ' +
   'red ruby silver tan teal violet white yellow bear cat cow deer dog duck eagle fox frog goat hawk horse lion mouse otter ' +
   'owl panda rabbit seal sheep swan tiger whale wolf zebra anchor basket lantern bottle candle chair clock desk door drum ' +
-  'fork glove hammer kettle ladder mirror needle paddle pencil pillow ribbon saddle spoon table tent towel trumpet wagon';
+  'fork glove hammer kettle ladder mirror needle paddle pencil pillow ribbon saddle spoon stool tent towel trumpet wagon';
 /** Names of people in tables and logs. */
 export const PEOPLE =
   'ada alan anna bella carl clara dana david emma eric fiona frank gina hugo irene ivan jack julia karl laura leo maria ' +

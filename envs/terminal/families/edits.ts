@@ -37,7 +37,8 @@ export const replace: Family = {
       files: filesOf(texts),
       toolbox: 'edits',
       choices: {
-        path: [a, b, ...(level === 3 ? [to] : [])],
+        path: [a, b],
+        ...(level === 3 ? { out: [to] } : {}),
         word: [from, into, ...(level === 3 ? [other, another] : [vocabulary[0]!])],
       },
     };

@@ -23,7 +23,7 @@ export const move: Family = {
         files,
         goal,
         toolbox: 'files',
-        choices: { path: [a, b, c, to] },
+        choices: { path: [a, b, c], out: [to] },
         solution: [
           { name: 'move', args: { from: a, to } },
           ...(deletes ? [{ name: 'delete' as const, args: { path: b } }] : []),
@@ -37,7 +37,7 @@ export const move: Family = {
       files,
       goal: { files: { [c]: textC, ...moved } },
       toolbox: 'files',
-      choices: { path: [a, b, c, ...Object.keys(moved)], folder: [folder] },
+      choices: { path: [a, b, c], out: Object.keys(moved), folder: [folder] },
       solution: [
         { name: 'make_folder', args: { folder } },
         { name: 'move', args: { from: a, to: `${folder}/${a}` } },
@@ -62,7 +62,7 @@ export const copy: Family = {
         files,
         goal: { files: { ...texts, [to]: textA } },
         toolbox: 'files',
-        choices: { path: [a, b, to], folder: [folder] },
+        choices: { path: [a, b], out: [to], folder: [folder] },
         solution: [
           { name: 'make_folder', args: { folder } },
           { name: 'copy', args: { from: a, to } },
@@ -76,16 +76,16 @@ export const copy: Family = {
         files,
         goal: { files: { ...texts, [to]: textA } },
         toolbox: 'files',
-        choices: { path: [a, b, to] },
+        choices: { path: [a, b], out: [to] },
         solution: [{ name: 'copy', args: { from: a, to } }],
       };
     }
     return {
-      text: `Copy the file "${a}" to "${to}". Add the lines of "${b}" to the end of "${to}". Delete the file "${b}".`,
+      text: `Copy the file "${a}" to "${to}". Append the lines of "${b}" to "${to}". Delete the file "${b}".`,
       files,
       goal: { files: { [a]: textA, [to]: textA + textB } },
       toolbox: 'files',
-      choices: { path: [a, b, to] },
+      choices: { path: [a, b, to], out: [to] },
       solution: [
         { name: 'copy', args: { from: a, to } },
         { name: 'append', args: { from: b, to } },
@@ -145,7 +145,7 @@ export const folders: Family = {
       files: filesOf(texts),
       goal: { files: level === 3 ? { [to]: textA } : texts, folders: made },
       toolbox: 'files',
-      choices: { path: [a, b, to], folder: [first, third, inner, `${third}/${second}`] },
+      choices: { path: [a, b], out: [to], folder: [first, third, inner, `${third}/${second}`] },
       solution: [
         ...made.map((folder) => ({ name: 'make_folder', args: { folder } }) as const),
         ...(level === 3
@@ -156,7 +156,8 @@ export const folders: Family = {
   },
 };
 
-const MODES = ['400', '444', '600', '640', '700', '750', '755', '664'];
+/** The owner may always read and write, so that no later command of a user fails by them. */
+const MODES = ['600', '640', '660', '664', '700', '750', '755', '775'];
 
 export const permissions: Family = {
   id: 'permissions',
@@ -186,7 +187,11 @@ export const permissions: Family = {
       ...parts[level - 1]!,
       files: filesOf(texts),
       toolbox: 'files',
-      choices: { path: [a, b, c, ...(level === 3 ? [copied] : [])], mode: [one, two, spare] },
+      choices: {
+        path: [a, b, c, ...(level === 3 ? [copied] : [])],
+        ...(level === 3 ? { out: [copied] } : {}),
+        mode: [one, two, spare],
+      },
     };
   },
 };
@@ -230,7 +235,7 @@ export const find: Family = {
         ...shared,
         text: `Find the file that contains the word "${word}". Move it to "${copied}".`,
         goal: { files: { ...without(texts, hit), [copied]: texts[hit]! } },
-        choices: { path: [...names, copied], word: [word, vocabulary[0]!] },
+        choices: { path: names, out: [copied], word: [word, vocabulary[0]!] },
         solution: [look(word), { name: 'move', args: { from: hit, to: copied } }],
       };
     }
@@ -238,7 +243,7 @@ export const find: Family = {
       ...shared,
       text: `Find the file that contains the word "${word}". Make the folder "${away}". Move the file to "${to}". Delete the file that contains the word "${other}".`,
       goal: { files: { ...without(texts, hit, second), [to]: texts[hit]! } },
-      choices: { path: [...names, to], word: [word, other], folder: [away] },
+      choices: { path: names, out: [to], word: [word, other], folder: [away] },
       solution: [
         look(word),
         { name: 'make_folder', args: { folder: away } },

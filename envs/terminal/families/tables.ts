@@ -1,6 +1,6 @@
 /** Families about tables: columns of CSV files, sums, joins, and logs of words. */
 import { SCRATCH } from '../forms.ts';
-import { Drawing, drawUntil, type Family, fileOf, filesOf, sortLines, uniqueLines } from './task.ts';
+import { Drawing, drawUntil, type Family, fileOf, filesOf, sortLines, stepsOf, uniqueLines } from './task.ts';
 
 const [STEP, STEP_2] = SCRATCH;
 type Row = readonly [person: string, word: string, amount: string];
@@ -47,7 +47,8 @@ export const columns: Family = {
       goal: { files: { ...texts, [out]: fileOf(results[level - 1]!) } },
       toolbox: 'tables',
       choices: {
-        path: [a, b, out, ...(level === 1 ? [] : SCRATCH)],
+        path: [a, b, ...stepsOf(level)],
+        out: [out, ...stepsOf(level)],
         column: COLUMNS,
         word: [word, words[1]!],
       },
@@ -89,7 +90,7 @@ export const sum: Family = {
       files: filesOf(texts),
       goal: { files: texts, answer: String(numbers.reduce((total, value) => total + value, 0)) },
       toolbox: 'tables',
-      choices: { path: [a, b, ...(level === 1 ? [] : SCRATCH)], column: COLUMNS, word: [word, words[1]!] },
+      choices: { path: [a, b, ...stepsOf(level)], out: stepsOf(level), column: COLUMNS, word: [word, words[1]!] },
       solution: [
         [add(a)],
         [extract(a, STEP), add(STEP)],
@@ -134,7 +135,7 @@ export const join: Family = {
       files: filesOf(texts),
       goal: { files: { ...texts, [out]: fileOf(result) } },
       toolbox: 'tables',
-      choices: { path: [a, b, out, ...(level === 1 ? [] : SCRATCH)], column: COLUMNS },
+      choices: { path: [a, b, ...stepsOf(level)], out: [out, ...stepsOf(level)], column: COLUMNS },
       solution: [
         [link(a, out)],
         [sorted, link(STEP, out)],
@@ -189,7 +190,8 @@ export const logs: Family = {
       files: filesOf(texts),
       toolbox: 'tables',
       choices: {
-        path: [a, b, ...(level === 1 ? [] : [out, ...SCRATCH])],
+        path: [a, b, ...stepsOf(level)],
+        out: level === 1 ? [] : [out, ...stepsOf(level)],
         word: KINDS,
         ...(level === 2 ? { count: [String(taken), '6'] } : {}),
         column: ['1', '2', '3', '4'],

@@ -1,6 +1,6 @@
 /** Tasks as their families write them, and what families draw them with. */
 import type { Rng } from '../../../src/core/rng.ts';
-import type { FormCall, FormChoices, Toolbox } from '../forms.ts';
+import { type FormCall, type FormChoices, SCRATCH, type Toolbox } from '../forms.ts';
 import type { Files } from '../shell.ts';
 import { FOLDERS, KEYS, NAMES, PEOPLE, WORDS, wordsIn } from '../words.ts';
 
@@ -87,6 +87,11 @@ export class Drawing {
   bystander(): string {
     return fileOf(this.lines(this.int(2, 5), this.takeMany('word', 4), 2));
   }
+}
+
+/** Files for results in between that a level needs. */
+export function stepsOf(level: Level): readonly string[] {
+  return SCRATCH.slice(0, level - 1);
 }
 
 /** Text of a file of lines. */

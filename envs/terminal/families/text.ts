@@ -1,6 +1,6 @@
 /** Families about lines of text: counting, filtering, sorting, slicing, replacing. */
 import { SCRATCH } from '../forms.ts';
-import { Drawing, drawUntil, type Family, fileOf, filesOf, sortLines, uniqueLines } from './task.ts';
+import { Drawing, drawUntil, type Family, fileOf, filesOf, sortLines, stepsOf, uniqueLines } from './task.ts';
 
 const [STEP] = SCRATCH;
 const has = (word: string) => (line: string) => line.includes(word);
@@ -22,7 +22,7 @@ export const count: Family = {
     const questions = [
       `How many lines does the file "${a}" have?`,
       `How many different lines does the file "${a}" have?`,
-      `Add the lines of "${b}" to the end of "${a}". How many different lines does "${a}" have then?`,
+      `Append the lines of "${b}" to "${a}". How many different lines does "${a}" have then?`,
     ];
     const files = level === 3 ? { ...texts, [a]: fileOf([...lines, ...others]) } : texts;
     const distinct = [
@@ -34,7 +34,7 @@ export const count: Family = {
       files: filesOf(texts),
       goal: { files, answer: String(answers[level - 1]) },
       toolbox: 'text',
-      choices: { path: [a, b, STEP], word: vocabulary.slice(0, 2) },
+      choices: { path: [a, b, ...(level === 1 ? [] : [STEP])], out: [STEP], word: vocabulary.slice(0, 2) },
       solution: [
         [{ name: 'count_lines', args: { path: a } } as const],
         distinct,
@@ -73,7 +73,11 @@ export const matches: Family = {
       files: filesOf(texts),
       goal: { files: texts, answer: String(kept(lines).length) },
       toolbox: 'text',
-      choices: { path: [a, b, ...SCRATCH], word: [one, two, three] },
+      choices: {
+        path: [a, b, ...stepsOf(level)],
+        out: level === 1 ? [STEP] : stepsOf(level),
+        word: [one, two, three].slice(0, Math.max(level, 2)),
+      },
       solution: [
         [{ name: 'count_matches', args: { word: one, path: a } } as const],
         [
@@ -102,8 +106,8 @@ export const sort: Family = {
     const both = [...lines, ...others];
     const sentences = [
       `Write the lines of "${a}" in sorted order to "${out}".`,
-      `Add the lines of "${b}" to the end of "${a}". Write the lines of "${a}" in sorted order to "${out}".`,
-      `Add the lines of "${b}" to the end of "${a}". Write the lines of "${a}" in sorted order to "${out}". Write the same lines, each once, to "${b}".`,
+      `Append the lines of "${b}" to "${a}". Write the lines of "${a}" in sorted order to "${out}".`,
+      `Append the lines of "${b}" to "${a}". Write the lines of "${a}" in sorted order to "${out}". Write the same lines, each once, to "${b}".`,
     ];
     const goals = [
       { ...texts, [out]: fileOf(sortLines(lines)) },
@@ -117,7 +121,7 @@ export const sort: Family = {
       files: filesOf(texts),
       goal: { files: goals[level - 1]! },
       toolbox: 'text',
-      choices: { path: [a, b, out] },
+      choices: { path: [a, b], out: level === 3 ? [out, b] : [out] },
       solution: [
         [sorted],
         [append, sorted],
@@ -156,7 +160,7 @@ export const filter: Family = {
       files: filesOf(texts),
       goal: { files: { ...texts, [out]: fileOf(results(lines)[level - 1]!) } },
       toolbox: 'text',
-      choices: { path: [a, b, out, ...(level === 1 ? [] : SCRATCH)], word: [one, two] },
+      choices: { path: [a, b, ...stepsOf(level)], out: [out, ...stepsOf(level)], word: [one, two] },
       solution: [
         [keep(out)],
         [keep(STEP), { name: 'sort_lines', args: { path: STEP, out } } as const],
@@ -201,7 +205,8 @@ export const slice: Family = {
       goal: { files: { ...texts, [out]: fileOf(results[level - 1]!) } },
       toolbox: 'text',
       choices: {
-        path: [a, b, out, ...(level === 1 ? [] : SCRATCH)],
+        path: [a, b, ...stepsOf(level)],
+        out: [out, ...stepsOf(level)],
         count: [String(taken), String(spare)],
         word: [word, other],
       },
