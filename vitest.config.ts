@@ -34,6 +34,7 @@ const WORLDS_ALONE = [
   'tau2/laws',
   'tau2/parity',
   'tau2/world',
+  'terminal/harbor',
   'terminal/laws',
   'terminal/real-bash',
   'terminal/repeatable',

@@ -1,10 +1,12 @@
 import type { Env, Session } from '../../src/core/env.ts';
-import type { Task, TaskTable } from '../../src/core/task.ts';
+import { type Task, type TaskTable, taskTable } from '../../src/core/task.ts';
 import { openToolSession } from '../../src/core/tool-world.ts';
 import { MAX_OBSERVATION_CHARS, TerminalEpisode } from './episode.ts';
+import { listHarborTasks, readHarborTask } from './harbor.ts';
 import type { TerminalOptions } from './options.ts';
 import { Shell } from './shell.ts';
 import { tableOf, writeTask } from './tasks.ts';
+import { createWork, type Work } from './work.ts';
 
 /**
  * Terminal: do a small piece of work on files by commands of bash, and submit it.
@@ -22,6 +24,8 @@ export class Terminal implements Env {
   readonly rewardRange = [0, 1] as const;
   readonly maxObservationChars = MAX_OBSERVATION_CHARS;
   readonly #options: TerminalOptions;
+  /** Folders of the tasks, where an option names them; empty otherwise. */
+  #folders: readonly string[] = [];
   #table: TaskTable | undefined;
 
   constructor(options: TerminalOptions) {
@@ -29,17 +33,29 @@ export class Terminal implements Env {
   }
 
   get tasks(): TaskTable {
-    this.#table ??= tableOf(this.#options);
+    this.#table ??= this.#options.folder === undefined ? tableOf(this.#options) : this.#folderTable();
     return this.#table;
   }
 
   /**
    * @throws {RangeError} for a task index outside the table
-   * @throws {UserError} MISSING_ENGINE without just-bash
+   * @throws {UserError} MISSING_ENGINE without just-bash; BAD_CONFIG for a task of a folder that needs what is not here
    */
   async open({ index, seed }: Task): Promise<Session> {
-    const task = writeTask(index, seed);
-    const shell = await Shell.open(task.files, seed);
-    return openToolSession(new TerminalEpisode(task, this.#options, shell));
+    this.tasks.label(index);
+    const work = await this.#openWork(index, seed);
+    const shell = await Shell.open(work.start, seed);
+    return openToolSession(new TerminalEpisode(work, this.#options.maxCalls, shell));
+  }
+
+  async #openWork(index: number, seed: number): Promise<Work> {
+    if (this.#folders.length === 0) return createWork(writeTask(index, seed), this.#options.tools);
+    return (await readHarborTask(this.#folders[index]!)).work;
+  }
+
+  /** Table of the tasks of a folder: each is in both splits, since nobody says which are held out. */
+  #folderTable(): TaskTable {
+    this.#folders = listHarborTasks(this.#options.folder!);
+    return { ...taskTable(this.#folders.length, [], 'task'), numbering: 'folder' };
   }
 }

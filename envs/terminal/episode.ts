@@ -5,11 +5,9 @@ import { parseJson } from '../../src/core/json-text.ts';
 import type { ConversationMessage, Tool } from '../../src/core/model-call.ts';
 import { isRecord } from '../../src/core/record.ts';
 import type { ToolAnswer, ToolEpisode, ToolResult } from '../../src/core/tool-world.ts';
-import type { TerminalTask } from './families/task.ts';
-import { commandOf, listForms, SUBMIT_NAME, schemaOf } from './forms.ts';
-import type { TerminalOptions } from './options.ts';
+import { commandOf, SUBMIT_NAME } from './forms.ts';
 import type { Shell, ShellResult } from './shell.ts';
-import { findFaults } from './verify.ts';
+import { BASH, type Work } from './work.ts';
 
 /** Longest part of a result that is shown, in UTF-16 units: of the output and of the errors each. */
 const MAX_OUTPUT_CHARS = 4000;
@@ -25,47 +23,25 @@ const REFUSED: ToolResult = { text: `not run: a reply holds ${MAX_CALLS} calls a
 
 const INSTRUCTIONS = `You work in a terminal. Do what the user asks for, by calls of the tools. Paths are relative to the folder that you begin in. Other files may be made on the way. When everything is done, call ${SUBMIT_NAME}; that ends the task.`;
 
-const BASH: Tool = {
-  name: 'bash',
-  description: 'Runs a command line of bash and shows its output. The folder and the variables stay from call to call.',
-  parameters: schemaOf([['command', { description: 'command line, e.g. ls -l' }]]),
-};
-
-const SUBMIT: Tool = {
-  name: SUBMIT_NAME,
-  description: 'Ends the task.',
-  parameters: {
-    type: 'object',
-    properties: { answer: { type: 'string', description: 'the answer alone, where the task asks a question' } },
-    required: [],
-  },
-};
-
-/** Lists the tools of a task. */
-export function listTools({ toolbox, choices, goal }: TerminalTask, kind: TerminalOptions['tools']): readonly Tool[] {
-  if (kind === 'shell') return [BASH, SUBMIT];
-  const { answer } = goal;
-  return listForms(toolbox, choices, answer === undefined ? 'none' : /^\d+$/.test(answer) ? 'number' : 'text');
-}
-
 /** Episode of one task. */
 export class TerminalEpisode implements ToolEpisode {
   readonly opening: readonly ConversationMessage[];
   readonly tools: readonly Tool[];
   readonly toolChoice = 'required';
-  readonly #task: TerminalTask;
-  readonly #options: TerminalOptions;
+  readonly #work: Work;
+  readonly #maxCalls: number;
   readonly #shell: Shell;
   #calls = 0;
 
-  constructor(task: TerminalTask, options: TerminalOptions, shell: Shell) {
-    this.#task = task;
-    this.#options = options;
+  /** @param maxCalls calls after which the episode ends */
+  constructor(work: Work, maxCalls: number, shell: Shell) {
+    this.#work = work;
+    this.#maxCalls = maxCalls;
     this.#shell = shell;
-    this.tools = listTools(task, options.tools);
-    const request: ConversationMessage = { role: 'user', content: task.text };
+    this.tools = work.tools;
+    const request: ConversationMessage = { role: 'user', content: work.request };
     // Typed tools explain themselves, and every text that a policy sees is a value that it can choose.
-    this.opening = options.tools === 'forms' ? [request] : [{ role: 'system', content: INSTRUCTIONS }, request];
+    this.opening = work.choices ? [request] : [{ role: 'system', content: INSTRUCTIONS }, request];
   }
 
   /** Runs the calls one after another. A reply without a call counts as one that did nothing. */
@@ -84,27 +60,22 @@ export class TerminalEpisode implements ToolEpisode {
     }
     this.#calls += Math.max(1, Math.min(calls.length, MAX_CALLS));
     if (answer !== undefined) return this.#finish(results, answer);
-    if (this.#calls >= this.#options.maxCalls) {
+    if (this.#calls >= this.#maxCalls) {
       return { results, user: 'The calls are used up.', reward: 0, end: { success: false } };
     }
     return { results, ...(calls.length === 0 ? { user: 'Call a tool.' } : {}), reward: 0 };
   }
 
   async #finish(results: readonly ToolResult[], answer: string): Promise<ToolAnswer> {
-    const faults = findFaults(this.#task, await this.#shell.read(), answer);
-    const success = faults.length === 0;
-    return {
-      results,
-      user: success ? 'Solved.' : `Not solved: ${faults[0]}.`,
-      reward: Number(success),
-      end: { success },
-    };
+    const { reward, success, text } = await this.#work.check(this.#shell, answer);
+    return { results, user: text, reward, end: { success } };
   }
 
   async #run(name: string, args: Record<string, unknown> | string): Promise<ToolResult> {
     if (typeof args === 'string') return { text: args, isError: true };
-    if (this.#options.tools === 'forms') {
-      const { command, error } = commandOf(name, args, this.#task.choices);
+    const { choices } = this.#work;
+    if (choices) {
+      const { command, error } = commandOf(name, args, choices);
       return error === undefined ? show(await this.#shell.run(command)) : { text: error, isError: true };
     }
     if (name !== BASH.name)

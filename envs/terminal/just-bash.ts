@@ -8,7 +8,7 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { compileFunction } from 'node:vm';
-import type { Bash } from 'just-bash';
+import type { Bash, BashTransformPipeline, CommandCollectorPlugin } from 'just-bash';
 import { MAX_DATA_BYTES, MAX_SETTINGS_BYTES, readBounded } from '../../src/core/bounded-file.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { parseJson } from '../../src/core/json-text.ts';
@@ -26,9 +26,17 @@ export interface Machine {
   readonly rng: Rng;
 }
 
-/** Loaded package. */
-export interface JustBash {
+/** Exports of the package that are used. */
+interface Exports {
   readonly Bash: typeof Bash;
+  readonly BashTransformPipeline: typeof BashTransformPipeline;
+  readonly CommandCollectorPlugin: typeof CommandCollectorPlugin;
+}
+
+/** Loaded package. */
+export interface JustBash extends Pick<Exports, 'Bash'> {
+  /** Lists the names of the commands that a script calls, but for functions of its own. @throws where it cannot be parsed */
+  listCommands(script: string): readonly string[];
   /** Runs work of one machine while no other machine of this thread runs. */
   runAlone<T>(machine: Machine, work: () => MaybeAsync<T>): Promise<T>;
 }
@@ -77,7 +85,7 @@ function load(): JustBash {
   const source = editSource(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
   let current: Machine | undefined;
   const names = ['exports', 'require', 'module', '__filename', '__dirname', 'Date', 'Math', 'compareTexts'];
-  const module = { exports: {} as { readonly Bash: typeof Bash } };
+  const module = { exports: {} as Exports };
   const run = compileFunction(source, names, { filename: path });
   const ownMath = Object.create(Math, { random: { value: () => current?.rng.float() ?? 0 } });
   const ownDate = createDate(() => current?.now ?? 0);
@@ -85,6 +93,12 @@ function load(): JustBash {
   let last: Promise<unknown> = Promise.resolve();
   return {
     Bash: module.exports.Bash,
+    listCommands(script) {
+      const { BashTransformPipeline: Pipeline, CommandCollectorPlugin: Collector } = module.exports;
+      const { commands } = new Pipeline().use(new Collector()).transform(script).metadata;
+      const own = new Set([...script.matchAll(/^\s*(?:function\s+)?([\w-]+)\s*\(\)/gm)].map(([, name]) => name!));
+      return commands.filter((name) => !own.has(name));
+    },
     async runAlone(machine, work) {
       const before = last;
       let release = () => {};

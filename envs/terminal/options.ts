@@ -13,9 +13,11 @@ export interface TerminalOptions {
   readonly heldOut: readonly string[];
   readonly maxLevel: number;
   readonly maxCalls: number;
+  /** Folder of tasks in Harbor's form; absent: the families. */
+  readonly folder?: string | undefined;
 }
 
-const KNOWN = ['tools', 'heldOut', 'maxLevel', 'maxCalls'];
+const KNOWN = ['tools', 'heldOut', 'maxLevel', 'maxCalls', 'folder'];
 const TOOLS: readonly ToolsKind[] = ['shell', 'forms'];
 
 /**
@@ -29,11 +31,20 @@ export function readOptions(options: EnvOptions): TerminalOptions {
   const given = options.tools ?? 'shell';
   const tools = TOOLS.find((kind) => kind === given);
   if (!tools) return refuse(`terminal: tools must be "shell" or "forms", got ${describeValue(given)}`);
+  const { folder } = options;
+  if (folder !== undefined && (typeof folder !== 'string' || folder === '')) {
+    return refuse(`terminal: folder must be the path of a folder of tasks, got ${describeValue(folder)}`);
+  }
+  const other = ['heldOut', 'maxLevel'].find((name) => options[name] !== undefined);
+  if (folder !== undefined && (other !== undefined || tools === 'forms')) {
+    return refuse(`terminal: folder goes with maxCalls alone, got ${other ?? 'tools: forms'} beside it`);
+  }
   return {
     tools,
     heldOut: readFamilies(options.heldOut ?? []),
     maxLevel: integer(options, 'maxLevel', 3, 3),
     maxCalls: integer(options, 'maxCalls', 30, 1000),
+    ...(folder === undefined ? {} : { folder }),
   };
 }
 

@@ -3,11 +3,14 @@ import { NO_USAGE, printAgentReply, readAgentCall } from '../../src/core/agent-c
 import type { Oracle, TimeStep } from '../../src/core/env.ts';
 import type { FormCall } from './forms.ts';
 import { commandOf, SUBMIT_NAME } from './forms.ts';
+import { listHarborTasks, readSolution } from './harbor.ts';
 import type { TerminalOptions } from './options.ts';
 import { writeTask } from './tasks.ts';
+import { BASH } from './work.ts';
 
-/** Makes the oracle. */
-export function oracle({ tools }: Pick<TerminalOptions, 'tools'>): Oracle {
+/** Makes the oracle. Of a task in a folder it runs the solution, where there is one. */
+export function oracle({ tools, folder }: Pick<TerminalOptions, 'tools' | 'folder'>): Oracle {
+  if (folder !== undefined) return runSolutions(listHarborTasks(folder));
   return ({ index, seed }) => {
     const { solution, choices, goal } = writeTask(index, seed);
     let next = 0;
@@ -17,7 +20,19 @@ export function oracle({ tools }: Pick<TerminalOptions, 'tools'>): Oracle {
       const call = solution[next++];
       if (!call) return reply(SUBMIT_NAME, goal.answer === undefined ? {} : { answer: readAnswer(step, tools) });
       if (tools === 'forms') return reply(call.name, call.args);
-      return reply('bash', { command: commandLine(call, choices) });
+      return reply(BASH.name, { command: commandLine(call, choices) });
+    };
+  };
+}
+
+function runSolutions(folders: readonly string[]): Oracle {
+  return ({ index }) => {
+    const command = readSolution(folders[index]!);
+    const replies = command === undefined ? [] : [reply(BASH.name, { command }), reply(SUBMIT_NAME, {})];
+    let next = 0;
+    return (step) => {
+      if (step.kind === 'first') next = 0;
+      return step.kind === 'terminated' ? undefined : replies[next++];
     };
   };
 }

@@ -1,4 +1,5 @@
 /** Terminal of one episode: a shell over files of its own, with a clock that moves by its commands alone. */
+import { posix } from 'node:path';
 import type { Bash } from 'just-bash';
 import { messageOf } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
@@ -16,6 +17,15 @@ export interface FileState {
 
 /** Files by path, relative to `HOME` or absolute. */
 export type Files = Readonly<Record<string, FileState>>;
+
+/** What a machine begins with. */
+export interface Start {
+  readonly files: Files;
+  /** Absolute; the folder that commands begin in. Default `HOME`. */
+  readonly cwd?: string | undefined;
+  /** Variables beside those of every machine. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
 
 /** Result of a command. */
 export interface ShellResult {
@@ -80,12 +90,11 @@ export class Shell {
   }
 
   /**
-   * Opens a shell in `HOME`.
+   * Opens a shell.
    * @param seed of its clock and its random numbers
-   * @param cwd absolute; the folder that commands begin in
    * @throws {UserError} MISSING_ENGINE without just-bash
    */
-  static open(files: Files, seed: number, cwd = HOME, env: Readonly<Record<string, string>> = {}): Promise<Shell> {
+  static open({ files, cwd = HOME, env = {} }: Start, seed: number): Promise<Shell> {
     const loaded = loadJustBash();
     const rng = Rng.fromSeed(seed).split('machine');
     const machine: Machine = { now: EPOCH + rng.int(DAYS) * MS_PER_DAY, rng };
@@ -107,9 +116,33 @@ export class Shell {
     });
   }
 
-  /** Folder that the next command begins in. */
-  get cwd(): string {
-    return this.#cwd;
+  /** Begins a new terminal over the same files: in a folder, without variables of earlier commands. @param folder absolute */
+  startOver(folder: string): void {
+    this.#cwd = folder;
+    this.#env = {};
+  }
+
+  /** Writes files, with the folders that they need. */
+  write(files: Files): Promise<void> {
+    const { fs } = this.#bash;
+    return this.#package.runAlone(this.#machine, async () => {
+      for (const [path, { content, mode }] of Object.entries(files)) {
+        await fs.mkdir(posix.dirname(absolute(path)), { recursive: true });
+        await fs.writeFile(absolute(path), content);
+        await fs.chmod(absolute(path), mode);
+      }
+    });
+  }
+
+  /** Lists the programs that a script calls and that are not here, in the order of their first calls. */
+  async listMissing(script: string): Promise<readonly string[]> {
+    const names = this.#package.listCommands(script);
+    const missing: string[] = [];
+    for (const name of names) {
+      const { exitCode } = await this.run(`type ${quote(name)}`);
+      if (exitCode !== 0) missing.push(name);
+    }
+    return missing;
   }
 
   /** Runs a command line. Folder and variables stay as in a terminal; functions, aliases and options do not. */

@@ -15,11 +15,11 @@ const FILES = filesOf({ 'a.txt': 'b\na\nB\n', 'x.csv': 'k,v\n1,2\n2,3\n', 'sub/d
 export async function traceMachine(seed: number, commands: number, beside: number): Promise<string> {
   const rng = Rng.fromSeed(seed);
   const lines = Array.from({ length: commands }, () => drawCommand(rng));
-  const shell = await Shell.open(FILES, seed);
+  const shell = await Shell.open({ files: FILES }, seed);
   const trace: unknown[] = [];
   for (const line of lines) {
     const others = Array.from({ length: beside }, async (_, i) => {
-      const other = await Shell.open(FILES, seed + 1 + i);
+      const other = await Shell.open({ files: FILES }, seed + 1 + i);
       await other.run('date; echo $RANDOM; sleep 5; touch x; ls -l');
       await other.run(lines[i % lines.length]!);
     });

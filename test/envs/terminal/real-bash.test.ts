@@ -49,7 +49,7 @@ function endOf(task: TerminalTask, tree: Tree, output: string): End {
 }
 
 async function playHere(task: TerminalTask, lines: readonly string[]): Promise<End> {
-  const shell = await Shell.open(task.files, 1);
+  const shell = await Shell.open({ files: task.files }, 1);
   let output = '';
   for (const line of lines) output = (await shell.run(line)).stdout;
   return endOf(task, await shell.read(), output);

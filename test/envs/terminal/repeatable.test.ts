@@ -30,13 +30,13 @@ describe('a machine', () => {
 
   it('has another clock and other random numbers under another seed', async () => {
     const outputs = await Promise.all(
-      [1, 2].map(async (seed) => (await Shell.open({}, seed)).run('date; echo $RANDOM')),
+      [1, 2].map(async (seed) => (await Shell.open({ files: {} }, seed)).run('date; echo $RANDOM')),
     );
     expect(outputs[0]!.stdout).not.toBe(outputs[1]!.stdout);
   });
 
   it('draws all of its chance and time from the machine', async () => {
-    const shell = await Shell.open(filesOf({ 'a.txt': 'x\n' }), 1);
+    const shell = await Shell.open({ files: filesOf({ 'a.txt': 'x\n' }) }, 1);
     const lines = [
       'date +%s',
       'echo $RANDOM',
@@ -71,14 +71,14 @@ describe('a machine', () => {
 
 describe('a terminal', () => {
   it('keeps folder, variables and files from command to command', async () => {
-    const shell = await Shell.open(filesOf({ 'sub/a.txt': 'x\n' }), 1);
+    const shell = await Shell.open({ files: filesOf({ 'sub/a.txt': 'x\n' }) }, 1);
     await shell.run('cd sub; export A=1; B=two');
     const { stdout } = await shell.run('pwd; echo $A $B; cat a.txt; cd - > /dev/null; pwd');
     expect(stdout).toBe('/home/user/sub\n1 two\nx\n/home/user\n');
   });
 
   it('keeps lines as they are written, in documents too', async () => {
-    const shell = await Shell.open({}, 1);
+    const shell = await Shell.open({ files: {} }, 1);
     const { stdout } = await shell.run("cat <<'EOF'\n  a:\n    - b\nEOF\n");
     expect(stdout).toBe('  a:\n    - b\n');
   });
@@ -89,7 +89,7 @@ describe('a terminal', () => {
     'a=x; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do a=$a$a$a; done; echo $a | wc -c', "printf '%*s' 1000000000 x",
     'while true; do cat a.txt >> b.txt; done', 'tail -f a.txt; while true; do date; done', 'bash -c "while true; do true; done"',
   ])('ends %s in words', async (line) => {
-    const shell = await Shell.open(filesOf({ 'a.txt': 'x\n'.repeat(100) }), 1);
+    const shell = await Shell.open({ files: filesOf({ 'a.txt': 'x\n'.repeat(100) }) }, 1);
     const { stdout, stderr, exitCode } = await shell.run(line);
     expect([exitCode > 0, stderr]).toEqual([true, expect.stringMatching(/exceeded|limit|maximum|too many/)]);
     expect(stdout.length).toBeLessThan(2 ** 21);
@@ -108,7 +108,7 @@ describe('a terminal', () => {
     ['mkdir no/deep', 'mkdir: '],
     ['echo x > a.txt/b.txt', 'bash: a.txt/b.txt: '],
   ])('writes into no folder that is not there: %s', async (line, error) => {
-    const shell = await Shell.open(filesOf({ 'a.txt': 'x\n' }), 1);
+    const shell = await Shell.open({ files: filesOf({ 'a.txt': 'x\n' }) }, 1);
     const { stdout, stderr } = await shell.run(`${line} || echo failed; echo next`);
     expect([stdout.slice(-12), stderr.slice(0, error.length)]).toEqual(['failed\nnext\n', error]);
     expect([...(await shell.read()).files.keys()]).toEqual(['a.txt']);
@@ -123,19 +123,19 @@ describe('a terminal', () => {
     'node -e 1',
     'timeout 1 ls',
   ])('has no %s', async (line) => {
-    const shell = await Shell.open({}, 1);
+    const shell = await Shell.open({ files: {} }, 1);
     expect(await shell.run(line)).toMatchObject({ exitCode: 127, stderr: expect.stringContaining('not found') });
   });
 
   it('sees no file of this machine', async () => {
-    const shell = await Shell.open({}, 1);
+    const shell = await Shell.open({ files: {} }, 1);
     const { stdout } = await shell.run(`cat ${fileURLToPath(import.meta.url)} /etc/passwd; ls /tmp /root`);
     expect(stdout).not.toMatch(/root:|vitest/);
   });
 
   it('leaves the globals of this process alone', async () => {
     const before = [Date, Math.random, String.prototype.localeCompare, globalThis.setTimeout, Function, process.env];
-    const shell = await Shell.open({}, 1);
+    const shell = await Shell.open({ files: {} }, 1);
     const running = shell.run('for i in 1 2 3; do date; done');
     const during = [Date, Math.random, String.prototype.localeCompare, globalThis.setTimeout, Function, process.env];
     await running;
