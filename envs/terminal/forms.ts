@@ -292,6 +292,8 @@ export function commandOf(name: string, args: Readonly<Record<string, unknown>>,
     }
     values[arg] = quote(value);
   }
+  // `cat a >> a` is refused by GNU's cat, and doubles the file here.
+  if (name === 'append' && values.from === values.to) return { error: `${name}: from and to must be different files` };
   return { command: form.command(values) };
 }
 

@@ -1,7 +1,7 @@
 /**
  * just-bash, a bash interpreter in TypeScript, loaded so that its commands know no other time and no other random numbers than
  * those of the machine that runs: `date`, `$RANDOM`, `awk rand()`, `jq now`, modification times and sizes of steps are then the
- * same in every process. Nothing global is changed: the package's module is compiled as a function that takes `Date` and `Math`.
+ * same in every process. Nothing global is changed: the package's module is compiled as a function that takes `Date`, `Math` and `performance`.
  *
  * Texts are compared by code points, as `LC_ALL=C` has it, and not by the locale of this process (`SOURCE_EDITS`).
  */
@@ -35,6 +35,8 @@ interface Exports {
 
 /** Loaded package. */
 export interface JustBash extends Pick<Exports, 'Bash'> {
+  /** Class of the package's dates, whose present is that of the machine that runs. */
+  readonly Date: DateConstructor;
   /** Lists the names of the commands that a script calls, but for functions of its own. @throws where it cannot be parsed */
   listCommands(script: string): readonly string[];
   /** Runs work of one machine while no other machine of this thread runs. */
@@ -84,15 +86,28 @@ function load(): JustBash {
   const path = findPackage();
   const source = editSource(readBounded(path, MAX_DATA_BYTES).toString('utf8'));
   let current: Machine | undefined;
-  const names = ['exports', 'require', 'module', '__filename', '__dirname', 'Date', 'Math', 'compareTexts'];
+  const names = [
+    'exports',
+    'require',
+    'module',
+    '__filename',
+    '__dirname',
+    'Date',
+    'Math',
+    'performance',
+    'compareTexts',
+  ];
   const module = { exports: {} as Exports };
   const run = compileFunction(source, names, { filename: path });
   const ownMath = Object.create(Math, { random: { value: () => current?.rng.float() ?? 0 } });
-  const ownDate = createDate(() => current?.now ?? 0);
-  run(module.exports, createRequire(path), module, path, dirname(path), ownDate, ownMath, compareTexts);
+  const now = () => current?.now ?? 0;
+  const ownDate = createDate(now);
+  const ownPerformance = { timeOrigin: 0, now };
+  run(module.exports, createRequire(path), module, path, dirname(path), ownDate, ownMath, ownPerformance, compareTexts);
   let last: Promise<unknown> = Promise.resolve();
   return {
     Bash: module.exports.Bash,
+    Date: ownDate,
     listCommands(script) {
       const { BashTransformPipeline: Pipeline, CommandCollectorPlugin: Collector } = module.exports;
       const { commands } = new Pipeline().use(new Collector()).transform(script).metadata;

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import type { Bash } from 'just-bash';
 import { messageOf } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { mendDisk } from './disk.ts';
 import { type JustBash, loadJustBash, type Machine } from './just-bash.ts';
 
 /** Folder that a task begins in. */
@@ -18,7 +19,7 @@ export interface FileState {
 /** Files by path, relative to `HOME` or absolute. */
 export type Files = Readonly<Record<string, FileState>>;
 
-/** What a machine begins with. */
+/** Beginning of a machine. */
 export interface Start {
   readonly files: Files;
   /** Absolute; the folder that commands begin in. Default `HOME`. */
@@ -110,7 +111,7 @@ export class Shell {
         defenseInDepth: false,
         sleep: async (ms) => void (machine.now += ms),
       });
-      refuseMissingFolders(bash.fs);
+      mendDisk(bash.fs, () => new loaded.Date());
       machine.now += COMMAND_MS;
       return new Shell(loaded, machine, bash, cwd);
     });
@@ -166,13 +167,14 @@ export class Shell {
     const { fs } = this.#bash;
     const files = new Map<string, FileState>();
     const folders = new Set<string>();
+    const readText = async (path: string) => Buffer.from(await fs.readFileBuffer(path)).toString('utf8');
     return this.#package.runAlone(this.#machine, async () => {
       for (const path of fs.getAllPaths()) {
         if (!path.startsWith(`${root}/`)) continue;
         const name = path.slice(root.length + 1);
         const stat = await fs.stat(path).catch(() => undefined); // a link that leads nowhere
         if (stat?.isDirectory) folders.add(name);
-        else if (stat?.isFile) files.set(name, { content: await fs.readFile(path), mode: stat.mode & 0o777 });
+        else if (stat?.isFile) files.set(name, { content: await readText(path), mode: stat.mode & 0o777 });
       }
       return { files, folders };
     });
@@ -190,25 +192,7 @@ function absolute(path: string): string {
   return path.startsWith('/') ? path : `${HOME}/${path}`;
 }
 
-/**
- * Makes a file system refuse to write into a folder that is not there. just-bash makes such folders, which no system does: a task
- * would be solved here by commands that fail elsewhere.
- */
-function refuseMissingFolders(fs: Bash['fs']): void {
-  const disk = fs as unknown as {
-    readonly data: ReadonlyMap<string, { readonly type: string; readonly target?: string }>;
-    resolvePathWithSymlinks(path: string): string;
-    ensureParentDirs(path: string): void;
-  };
-  disk.ensureParentDirs = (path) => {
-    const parent = path.slice(0, path.lastIndexOf('/')) || '/';
-    const found = disk.data.get(disk.resolvePathWithSymlinks(parent))?.type;
-    if (found === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
-    if (found !== 'directory') throw new Error(`ENOTDIR: not a directory, open '${path}'`);
-  };
-}
-
-/** What just-bash says of commands that its own form here lacks, in bash's words. */
+/** Output with bash's own words for programs that this form of just-bash lacks. */
 function nameMissing(text: string): string {
   return text.replaceAll(/: command not available in browser environments[^\n]*/g, ': command not found');
 }

@@ -112,13 +112,12 @@ function textsOf(observation: string, wanted: 'user' | 'tool'): string[] {
 /** Known words of a text, and its numbers in pieces of two digits: the first of them. */
 function wordsOf(text: string, count: number): string[] {
   const found: string[] = [];
-  for (const [word] of text.toLowerCase().matchAll(/step\d|[a-z]+|\d+/g)) {
+  for (const [word] of text.toLowerCase().matchAll(/step\d|[a-z]+|\d\d?(?=(?:\d\d)*(?!\d))/g)) {
     if (KNOWN.has(word)) found.push(word);
-    else if (/^\d/.test(word))
-      found.push(...(word.match(/\d\d?(?=(?:\d\d)*$)/g) ?? []).map((pair) => String(Number(pair))));
+    else if (/^\d+$/.test(word)) found.push(String(Number(word)));
     if (found.length >= count) break;
   }
-  return found.slice(0, count);
+  return found;
 }
 
 function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rendered {

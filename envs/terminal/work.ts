@@ -11,7 +11,7 @@ export interface Verdict {
   /** In [0, 1]. */
   readonly reward: number;
   readonly success: boolean;
-  /** What the policy reads at the end. */
+  /** Text that the policy reads at the end. */
   readonly text: string;
 }
 

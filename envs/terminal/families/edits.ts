@@ -72,7 +72,7 @@ export const json: Family = {
       },
       {
         text: `Set "${one}" to "${value}" in the file "${a}". Set "${two}" to "${other}" in the file "${a}". Remove "${three}" from the file "${a}".`,
-        goal: { files: { ...texts, [a]: print(without(edited, three)) } },
+        goal: { files: { ...texts, [a]: print(without(edited, [three])) } },
         solution: [set(one, value), set(two, other), { name: 'json_remove', args: { key: three, path: a } } as const],
       },
     ];

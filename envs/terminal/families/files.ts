@@ -17,7 +17,7 @@ export const move: Family = {
     if (level < 3) {
       const to = draw.path(rng.pick(ENDINGS));
       const deletes = level === 2;
-      const goal = { files: { ...without(texts, a, ...(deletes ? [b] : [])), [to]: textA } };
+      const goal = { files: { ...without(texts, deletes ? [a, b] : [a]), [to]: textA } };
       return {
         text: `Move the file "${a}" to "${to}".${deletes ? ` Delete the file "${b}".` : ''}`,
         files,
@@ -120,7 +120,7 @@ export const remove: Family = {
     return {
       text: sentences[level - 1]!.join(' '),
       files: filesOf(texts),
-      goal: { files: without(texts, ...gone) },
+      goal: { files: without(texts, gone) },
       toolbox: 'files',
       choices: { path: kept.map(([path]) => path), ending: [one, other] },
       solution: [[single(a)], [kind(one), single(a)], [kind(one), kind(other), single(b)]][level - 1]!,
@@ -234,7 +234,7 @@ export const find: Family = {
       return {
         ...shared,
         text: `Find the file that contains the word "${word}". Move it to "${copied}".`,
-        goal: { files: { ...without(texts, hit), [copied]: texts[hit]! } },
+        goal: { files: { ...without(texts, [hit]), [copied]: texts[hit]! } },
         choices: { path: names, out: [copied], word: [word, vocabulary[0]!] },
         solution: [look(word), { name: 'move', args: { from: hit, to: copied } }],
       };
@@ -242,7 +242,7 @@ export const find: Family = {
     return {
       ...shared,
       text: `Find the file that contains the word "${word}". Make the folder "${away}". Move the file to "${to}". Delete the file that contains the word "${other}".`,
-      goal: { files: { ...without(texts, hit, second), [to]: texts[hit]! } },
+      goal: { files: { ...without(texts, [hit, second]), [to]: texts[hit]! } },
       choices: { path: names, out: [to], word: [word, other], folder: [away] },
       solution: [
         look(word),

@@ -117,7 +117,7 @@ export function uniqueLines(lines: readonly string[]): string[] {
 }
 
 /** Texts without some files. */
-export function without(texts: Readonly<Record<string, string>>, ...paths: readonly string[]): Record<string, string> {
+export function without(texts: Readonly<Record<string, string>>, paths: readonly string[]): Record<string, string> {
   return Object.fromEntries(Object.entries(texts).filter(([path]) => !paths.includes(path)));
 }
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { TerminalTask } from '../../../envs/terminal/families/task.ts';
-import type { FormCall } from '../../../envs/terminal/forms.ts';
+import { commandOf, type FormCall } from '../../../envs/terminal/forms.ts';
 import { createEnv } from '../../../envs/terminal/index.ts';
 import { commandLine } from '../../../envs/terminal/oracle.ts';
 import { type FileState, Shell, type Tree } from '../../../envs/terminal/shell.ts';
@@ -100,7 +100,8 @@ function spoil(rng: Rng, task: TerminalTask, index: number): readonly string[] {
     const { solution, choices } = writeTask(index, 99_999);
     return solution.map((call) => commandLine(call, choices));
   } else calls[at] = spoilCall(rng, calls[at]!, task);
-  return calls.map((call) => commandLine(call, task.choices));
+  // A call that the tools refuse is made by nobody.
+  return calls.flatMap(({ name, args }) => commandOf(name, args, task.choices).command ?? []);
 }
 
 function spoilCall(rng: Rng, call: FormCall, { choices }: TerminalTask): FormCall {

@@ -70,6 +70,12 @@ describe('a machine', () => {
 });
 
 describe('a terminal', () => {
+  it('measures no time of this machine', async () => {
+    const shell = await Shell.open({ files: {} }, 1);
+    const { stderr } = await shell.run('time for i in $(seq 900); do echo $i | cat > /dev/null; done');
+    expect(stderr).toContain('real\t0m0.000s');
+  });
+
   it('keeps folder, variables and files from command to command', async () => {
     const shell = await Shell.open({ files: filesOf({ 'sub/a.txt': 'x\n' }) }, 1);
     await shell.run('cd sub; export A=1; B=two');
@@ -112,6 +118,23 @@ describe('a terminal', () => {
     const { stdout, stderr } = await shell.run(`${line} || echo failed; echo next`);
     expect([stdout.slice(-12), stderr.slice(0, error.length)]).toEqual(['failed\nnext\n', error]);
     expect([...(await shell.read()).files.keys()]).toEqual(['a.txt']);
+  });
+
+  it.each([
+    ['chmod 640 a.txt; echo y >> a.txt; sed -i s/y/z/ a.txt; echo w > a.txt; stat -c %a a.txt', '640'],
+    ['chmod 775 a.txt; cp a.txt b.txt; stat -c %a b.txt', '755'],
+    [
+      'chmod 600 b.txt 2> /dev/null; echo > b.txt; chmod 600 b.txt; chmod 755 a.txt; cp a.txt b.txt; stat -c %a b.txt',
+      '600',
+    ],
+    ['ln -s a.txt l; echo y > l; echo z >> l; readlink l; cat a.txt', 'a.txt\ny\nz'],
+    ['mkdir d; ln -s d l; echo y > l/f; cat d/f', 'y'],
+    ['touch -d 2020-01-01 a.txt; cp a.txt b.txt; find . -newer a.txt -name b.txt', './b.txt'],
+    ['chmod 700 a.txt; mv a.txt b.txt; stat -c %a b.txt', '700'],
+    ['mkdir -p d/e; echo y > d/e/f; chmod 777 d/e/f; cp -r d c; cat c/e/f; stat -c %a c/e/f', 'y\n755'],
+  ])('keeps files as Linux does: %s', async (line, output) => {
+    const shell = await Shell.open({ files: filesOf({ 'a.txt': 'x\n' }) }, 1);
+    expect((await shell.run(line)).stdout).toBe(`${output}\n`);
   });
 
   it.each([
