@@ -4,7 +4,8 @@
  *
  *     move the file report txt to archive txt | read file report txt apple lemon | call move report txt
  *
- * Values are mentioned where the request quotes them, tools by the words that they share with the request.
+ * Values are mentioned where the request quotes them and where outputs show them, tools by the words that they share with the
+ * request.
  */
 import { readAgentCall, readAgentReply } from '../../src/core/agent-call.ts';
 import type { First } from '../../src/core/env.ts';
@@ -123,18 +124,29 @@ function wordsOf(text: string, count: number): string[] {
 function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rendered {
   const { request, calls, stage } = state ?? begin(first);
   const segments = request.map(({ text }, i) => (i === 0 ? text : ` ${text}`));
-  for (const { call, output } of calls) segments.push(` | ${[call, output].filter((one) => one !== '').join(' ')}`);
-  if (stage.length > 0)
+  /** Outputs of calls, by the places of their segments. */
+  const outputs = new Map<number, string>();
+  for (const { call, output } of calls) {
+    segments.push(` | ${call}`);
+    if (output === '') continue;
+    outputs.set(segments.length, output);
+    segments.push(` ${output}`);
+  }
+  if (stage.length > 0) {
     segments.push(` | call ${stage.map((choice) => wordsOf(choice, MAX_REQUEST).join(' ')).join(' ')}`);
+  }
   return {
     segments,
     focus: request.map(({ text }) => text).join(' '),
     mentions(action) {
-      const words = stage.length === 0 ? new Set(wordsOf(action, MAX_REQUEST)) : new Set<string>();
-      const places = request.flatMap(({ text, value }, i) =>
-        (value === undefined ? words.has(text) : value === action) ? [i] : [],
+      const words = wordsOf(action, MAX_REQUEST);
+      const isTool = stage.length === 0;
+      const asked = request.flatMap(({ text, value }, i) =>
+        (value === undefined ? isTool && words.includes(text) : value === action) ? [i] : [],
       );
-      return places.slice(0, MAX_MENTIONS);
+      if (isTool || words.length === 0) return asked.slice(0, MAX_MENTIONS);
+      const shown = [...outputs].filter(([, output]) => ` ${output} `.includes(` ${words.join(' ')} `));
+      return [...asked, ...shown.map(([i]) => i)].slice(0, MAX_MENTIONS);
     },
   };
 }

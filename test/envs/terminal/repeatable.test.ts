@@ -83,10 +83,10 @@ describe('a terminal', () => {
     expect(stdout).toBe('/home/user/sub\n1 two\nx\n/home/user\n');
   });
 
-  it('keeps lines as they are written, in documents too', async () => {
+  it('keeps lines as they are written, in documents and in quotes', async () => {
     const shell = await Shell.open({ files: {} }, 1);
-    const { stdout } = await shell.run("cat <<'EOF'\n  a:\n    - b\nEOF\n");
-    expect(stdout).toBe('  a:\n    - b\n');
+    const { stdout } = await shell.run("cat <<'EOF'\n  a:\n    - b\nEOF\necho 'c\n    d'\n");
+    expect(stdout).toBe('  a:\n    - b\nc\n    d\n');
   });
 
   it.each([

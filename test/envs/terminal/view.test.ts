@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import type { FormCall } from '../../../envs/terminal/forms.ts';
 import { createEnv } from '../../../envs/terminal/index.ts';
+import { writeTask } from '../../../envs/terminal/tasks.ts';
 import { view } from '../../../envs/terminal/view.ts';
 import type { SeenTurn } from '../../../src/core/view.ts';
 import { reply } from './texts.ts';
@@ -45,6 +47,17 @@ it('shows calls with their outputs, chosen and as JSON alike', async () => {
   expect(chosen.text).toMatch(/ \| count lines roles txt \d+$/);
   const typed = await read('count 1', [reply(['count_lines', { path: 'roles.txt' }])]);
   expect(typed.text).toBe(chosen.text);
+});
+
+it('mentions a value where an output shows it', async () => {
+  const { choices, solution } = writeTask(indexOf('find 2'), 3);
+  const [{ args: look }, { args: moved }] = solution as [FormCall, FormCall];
+  const { rendered } = await read('find 2', ['find_text', look.word!, 'move']);
+  const at = (path: string) => rendered.mentions(path).map((i) => rendered.segments[i]!.trim().replaceAll(' ', ''));
+  expect(at(moved.from!)).toEqual([moved.from!.replaceAll(/[./]/g, '')]);
+  const others = choices.path!.filter((path) => path !== moved.from);
+  expect(others.length).toBeGreaterThan(3);
+  expect(others.flatMap(at)).toEqual([]);
 });
 
 it('reads numbers in pieces of two digits, and unknown words as one', async () => {
