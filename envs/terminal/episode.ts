@@ -15,10 +15,10 @@ const MAX_ERROR_CHARS = 1000;
 /** Calls of one reply that are made. */
 const MAX_CALLS = 8;
 /** Longest command line that is run. */
-const MAX_COMMAND_CHARS = 8192;
-/** Bound of an observation: its results in JSON, where a character takes six, and the opening. */
-export const MAX_OBSERVATION_CHARS = 64 * 6 * (MAX_OUTPUT_CHARS + MAX_ERROR_CHARS) + 2 ** 16;
-/** Calls of one reply that are answered at length; others get a short refusal. */
+const MAX_COMMAND_CHARS = 32_768;
+/** Bound of an observation: its results in JSON, where a character takes six, and the opening, or refusals of other calls. */
+export const MAX_OBSERVATION_CHARS = 6 * MAX_CALLS * (MAX_OUTPUT_CHARS + MAX_ERROR_CHARS) + 2 ** 20;
+/** Answer to the calls of a reply that are too many. */
 const REFUSED: ToolResult = { text: `not run: a reply holds ${MAX_CALLS} calls at most`, isError: true };
 
 const INSTRUCTIONS = `You work in a terminal. Do what the user asks for, by calls of the tools. Paths are relative to the folder that you begin in. Other files may be made on the way. When everything is done, call ${SUBMIT_NAME}; that ends the task.`;
@@ -72,24 +72,24 @@ export class TerminalEpisode implements ToolEpisode {
   }
 
   async #run(name: string, args: Record<string, unknown> | string): Promise<ToolResult> {
-    if (typeof args === 'string') return { text: args, isError: true };
+    if (typeof args === 'string') return fail(args);
     const { choices } = this.#work;
     if (choices) {
       const { command, error } = commandOf(name, args, choices);
-      return error === undefined ? show(await this.#shell.run(command)) : { text: error, isError: true };
+      return error === undefined ? show(await this.#shell.run(command)) : fail(error);
     }
-    if (name !== BASH.name)
-      return { text: `there is no tool ${JSON.stringify(name)}`.slice(0, MAX_ERROR_CHARS), isError: true };
+    if (name !== BASH.name) return fail(`there is no tool ${JSON.stringify(name)}`);
     const { command } = args;
-    if (typeof command !== 'string') return { text: 'bash: command must be a text', isError: true };
+    if (typeof command !== 'string') return fail('bash: command must be a text');
     if (command.length > MAX_COMMAND_CHARS) {
-      return {
-        text: `bash: a command has at most ${MAX_COMMAND_CHARS} characters, got ${command.length}`,
-        isError: true,
-      };
+      return fail(`bash: a command has at most ${MAX_COMMAND_CHARS} characters, got ${command.length}`);
     }
     return show(await this.#shell.run(command));
   }
+}
+
+function fail(text: string): ToolResult {
+  return { text: cut(text, MAX_ERROR_CHARS), isError: true };
 }
 
 /** Arguments of a call, or what is wrong with them. */
@@ -98,7 +98,7 @@ function readArguments(text: string): Record<string, unknown> | string {
     const args = parseJson(text);
     return isRecord(args) ? args : 'the arguments must be a JSON object';
   } catch (thrown) {
-    return `the arguments are no JSON: ${messageOf(thrown)}`.slice(0, MAX_ERROR_CHARS);
+    return `the arguments are no JSON: ${messageOf(thrown)}`;
   }
 }
 

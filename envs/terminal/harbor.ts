@@ -16,6 +16,8 @@ import { SHELL_TOOLS, type Verdict, type Work } from './work.ts';
 const PLAIN_IMAGES = /^(docker\.io\/library\/|docker\.io\/)?(ubuntu|debian|alpine|bash|busybox)(:[\w.-]+)?$/;
 /** Instructions that change nothing that a task sees here. */
 const IGNORED = new Set(['LABEL', 'CMD', 'ENTRYPOINT', 'EXPOSE', 'ARG', 'SHELL', 'STOPSIGNAL', 'MAINTAINER', 'USER']);
+/** Longest instruction that is shown. */
+const MAX_REQUEST_CHARS = 65_536;
 /** Files and bytes of a task's folder that are read. */
 const MAX_FILES = 1000;
 const MAX_BYTES = 2 ** 23;
@@ -47,6 +49,8 @@ export function listHarborTasks(folder: string): readonly string[] {
  */
 export async function readHarborTask(folder: string): Promise<HarborTask> {
   const request = readText(folder, 'instruction.md').trim();
+  if (request.length > MAX_REQUEST_CHARS)
+    return need(folder, `an instruction of more than ${MAX_REQUEST_CHARS} characters`);
   const start = readEnvironment(folder);
   const tests = readFiles(join(folder, 'tests'), '/tests');
   const script = tests['/tests/test.sh'];

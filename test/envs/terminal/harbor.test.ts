@@ -154,8 +154,9 @@ describe('a task that needs more', () => {
     ],
     [{ 'tests/test.sh': undefined }, 'the file tests/test.sh'],
     [{ 'instruction.md': undefined }, 'the file instruction.md'],
+    [{ 'instruction.md': 'x'.repeat(65_537) }, 'an instruction of more than 65536 characters'],
     [{ 'environment/Dockerfile': undefined }, 'the file environment/Dockerfile'],
-  ])('is refused: %j', async (changes, what) => {
+  ])('is refused: %#', async (changes, what) => {
     const folder = writeTask(changes);
     const opened = createEnv({ folder }).open({ env: 'terminal', index: 0, seed: 0 });
     await expect(opened).rejects.toThrow(`terminal: the task ${folder} needs ${what}`);

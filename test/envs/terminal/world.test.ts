@@ -236,6 +236,10 @@ describe('an episode', () => {
     const session = await open({ tools: 'forms' }, indexOf('move 1'), 1);
     const [text] = contentsOf(await session.step(reply(['delete', { path: '/etc/passwd' }])));
     expect(text).toMatch(/^delete: path must be one of \w+/);
+    const index = indexOf('copy 3');
+    const [path] = writeTask(index, 1).choices.path!;
+    const self = await (await open({ tools: 'forms' }, index, 1)).step(reply(['append', { from: path, to: path }]));
+    expect(contentsOf(self)).toEqual(['append: from and to must be different files']);
   });
 });
 
