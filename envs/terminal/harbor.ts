@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../src/core/bounded-file.ts';
-import { UserError } from '../../src/core/errors.ts';
+import { messageOf, UserError } from '../../src/core/errors.ts';
 import { parseJson } from '../../src/core/json-text.ts';
 import { isRecord } from '../../src/core/record.ts';
 import { type FileState, type Files, Shell, type Start } from './shell.ts';
@@ -55,7 +55,7 @@ export async function readHarborTask(folder: string): Promise<HarborTask> {
   const tests = readFiles(join(folder, 'tests'), '/tests');
   const script = tests['/tests/test.sh'];
   if (!script) return need(folder, 'the file tests/test.sh');
-  const missing = await listMissingCommands(script.content);
+  const missing = await listMissingCommands(folder, script.content);
   if (missing.length > 0) return need(folder, `${missing.join(', ')} in tests/test.sh`);
   return {
     name: folder,
@@ -194,10 +194,14 @@ function readText(folder: string, name: string): string {
   return readBounded(join(folder, name), MAX_SETTINGS_BYTES).toString('utf8');
 }
 
-/** Programs that a script calls and that this shell lacks, in the order of their first calls. */
-async function listMissingCommands(script: string): Promise<readonly string[]> {
+/** Programs that a test calls and that this shell lacks, in the order of their first calls. */
+async function listMissingCommands(folder: string, script: string): Promise<readonly string[]> {
   const shell = await Shell.open({ files: {} }, 0);
-  return shell.listMissing(script);
+  try {
+    return await shell.listMissing(script);
+  } catch (thrown) {
+    return need(folder, `another bash, for tests/test.sh: ${messageOf(thrown)}`);
+  }
 }
 
 function need(folder: string, what: string): never {

@@ -152,6 +152,7 @@ describe('a task that needs more', () => {
       { 'tests/test.sh': 'apt-get install -y curl\nuvx pytest /tests/test_state.py\n' },
       'apt-get, uvx in tests/test.sh',
     ],
+    [{ 'tests/test.sh': 'if true; then\n' }, 'another bash, for tests/test.sh: '],
     [{ 'tests/test.sh': undefined }, 'the file tests/test.sh'],
     [{ 'instruction.md': undefined }, 'the file instruction.md'],
     [{ 'instruction.md': 'x'.repeat(65_537) }, 'an instruction of more than 65536 characters'],
