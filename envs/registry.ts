@@ -6,4 +6,5 @@ export const registry: Readonly<Record<string, URL>> = {
   searchqa: new URL('./searchqa/index.js', import.meta.url),
   webarena: new URL('./webarena/index.js', import.meta.url),
   tau2: new URL('./tau2/index.js', import.meta.url),
+  terminal: new URL('./terminal/index.js', import.meta.url),
 };
