@@ -6,7 +6,7 @@
  */
 import { describeValue } from './describe-value.ts';
 import type { MaybePromise } from './env.ts';
-import { messageOf } from './errors.ts';
+import { LongplayError, messageOf } from './errors.ts';
 
 /** Part of a reward. @template E what is scored: an episode, a transcript, an answer */
 export interface RewardPart<E> {
@@ -62,7 +62,10 @@ async function scorePart<E>(part: RewardPart<E>, episode: E): Promise<number> {
   try {
     score = await part.score(episode);
   } catch (thrown) {
-    throw new Error(`the part "${part.name}" of the reward failed: ${messageOf(thrown)}`, { cause: thrown });
+    const message = `the part "${part.name}" of the reward failed: ${messageOf(thrown)}`;
+    // The code stays: a server that does not answer is another failure than a bug.
+    if (thrown instanceof LongplayError) throw new LongplayError(thrown.code, message, { cause: thrown });
+    throw new Error(message, { cause: thrown });
   }
   const number = typeof score === 'boolean' ? Number(score) : score;
   if (Number.isFinite(number)) return number;

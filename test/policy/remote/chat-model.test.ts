@@ -1,8 +1,10 @@
 /** Models that worlds talk to, and judges behind them, against a local stand-in of an OpenAI-compatible server. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ChatModelOptions } from '../../../src/core/chat-model.ts';
+import { messageOf } from '../../../src/core/errors.ts';
 import { Judge, type JudgeOptions } from '../../../src/core/judge.ts';
 import { Rubric } from '../../../src/core/rubric.ts';
+import { isUnanswered } from '../../../src/http/retry.ts';
 import { openChatModel } from '../../../src/policy/remote/chat-model.ts';
 import { type ScriptedAnswer, startChatServer } from '../../support/chat-server.ts';
 
@@ -183,7 +185,9 @@ describe('a judge', () => {
     const { judge } = await openJudge(never, {}, { timeoutMs: 50, attempts: 1 });
     const tone = judge.part<string>({ name: 'tone', weight: 2, criterion: 'It is polite.', show: (one) => one });
     const rubric = new Rubric([tone, { name: 'length', score: ({ length }) => length }]);
-    await expect(rubric.score('hm')).rejects.toThrow(/^the part "tone" of the reward failed: model stand-in at/);
+    const failed: unknown = await rubric.score('hm').catch((thrown: unknown) => thrown);
+    expect(messageOf(failed)).toMatch(/^the part "tone" of the reward failed: model stand-in at/);
+    expect(isUnanswered(failed)).toBe(true); // so the episode fails as `unreachable`
     const { judge: kind } = await openJudge(() => text('{"reason": "r", "score": 0.5}'));
     const asked = new Rubric([kind.part<string>({ name: 'tone', weight: 2, criterion: 'polite', show: (one) => one })]);
     expect(await asked.score('hm')).toEqual({ reward: 1, metrics: { tone: 0.5 } });
