@@ -1,6 +1,7 @@
 /** Learner's side of a cluster: the actors between its scheduler and the workers. */
 
 import type { Env } from '../src/core/env.ts';
+import { openChatModel } from '../src/policy/remote/chat-model.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/module-url.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
@@ -13,7 +14,9 @@ import type { JournaledPolicy } from './scheduler/open-journal.ts';
 /** Opens the world on the learner's machine, to play workers' episodes again. It lives as long as the run. */
 async function openEnv(options: RunOptions, env: Env): Promise<Env> {
   const { id, url, options: made } = selectHostedEnv(options, env);
-  const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets);
+  const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets, {
+    openChatModel,
+  });
   return opened.env;
 }
 

@@ -10,8 +10,9 @@ export type { ChaosReport } from './chaos/chaos-ledger.ts';
 export type { ChaosSpec } from './chaos/spec.ts';
 export { checkRunConfig, loadRunConfig } from './config/load.ts';
 export type { AgentConfigInput, RunConfig, RunConfigInput } from './config/run-config.ts';
-export type { AgentReply } from './core/agent-call.ts';
+export type { AgentReply, EpisodeReport } from './core/agent-call.ts';
 export type * from './core/agentgym.ts';
+export type { ChatModel, ChatModelOptions, ChatRequest, OpenChatModel } from './core/chat-model.ts';
 export type * from './core/draw.ts';
 export {
   ACTION_LIMITS,
@@ -34,6 +35,7 @@ export {
 export { type ErrorCode, isUserMistake, LongplayError, UserError } from './core/errors.ts';
 export type { Accounting, Failure, FailureCause } from './core/failure.ts';
 export type { EpisodeEnd } from './core/horizon.ts';
+export { Judge, type JudgeOptions } from './core/judge.ts';
 export type {
   AssistantMessage,
   ConversationMessage,
@@ -46,8 +48,10 @@ export type {
 export type * from './core/parity.ts';
 export type * from './core/prompt.ts';
 export { Rng, type RngState, seedFrom } from './core/rng.ts';
+export { type RewardPart, Rubric, type RubricScore } from './core/rubric.ts';
 export type * from './core/screenshot.ts';
 export { type Split, type Task, type TaskTable, taskName, taskTable } from './core/task.ts';
+export type { ToolCounts } from './core/tool-counts.ts';
 export { openToolSession, type ToolAnswer, type ToolEpisode, type ToolResult } from './core/tool-world.ts';
 export {
   type ChoiceDecision,
@@ -70,6 +74,7 @@ export type { EvaluationSummary, LabelSummary, TaskCounts } from './learning/eva
 export { type MetricsRow, metricTable } from './metrics/metric-table.ts';
 export type { RunStatus } from './metrics/run-status.ts';
 export type { MetricSink } from './metrics/sinks/sink.ts';
+export { openChatModel } from './policy/remote/chat-model.ts';
 export type { RemoteUsage } from './policy/remote/usage.ts';
 export {
   type ComparedEvaluation,

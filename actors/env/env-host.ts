@@ -6,6 +6,7 @@ import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import * as Comlink from 'comlink';
 import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
+import type { OpenChatModel } from '../../src/core/chat-model.ts';
 import type { Env, MaybePromise } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
@@ -157,6 +158,10 @@ export interface HostedWorlds {
   dispose(): Promise<void>;
 }
 
+/** Opens a model for a world that talks to one; other hosts do not load what that takes. */
+const openChatModel: OpenChatModel = async (options) =>
+  (await import('../../src/policy/remote/chat-model.ts')).openChatModel(options);
+
 /**
  * Loads and starts the worlds of a host, once each.
  * @param envs gets the rules, by id
@@ -176,7 +181,7 @@ export async function startWorlds(
     const facts: EnvFacts[] = [];
     for (const { id, url, options, shared } of specs) {
       const world = await loadWorld(new URL(url), id);
-      const one = await openWorld(world, id, { ...options }, where, shared);
+      const one = await openWorld(world, id, { ...options }, where, { shared, openChatModel });
       opened.push(one);
       envs.set(id, one.env);
       facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact', bounds: readStatedBounds(one.env) });

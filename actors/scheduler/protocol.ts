@@ -84,7 +84,7 @@ export interface TaskResult {
   readonly successes: readonly boolean[];
   readonly returns: readonly number[];
   readonly turns: readonly number[];
-  /** What agents and worlds of tools reported. */
+  /** Reports of the episodes: what agents and worlds of tools measured. */
   readonly reports: readonly EpisodeReport[];
 }
 

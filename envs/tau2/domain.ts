@@ -3,6 +3,7 @@ import type { Tool } from '../../src/core/model-call.ts';
 import { isRecord } from '../../src/core/record.ts';
 import { once, readData } from './data-files.ts';
 import { Environment, type Side, type Sides } from './environment.ts';
+import type { RequestReading } from './phone-requests.ts';
 import type { PyValue } from './python/values.ts';
 import type { TauTask } from './tasks.ts';
 
@@ -19,11 +20,14 @@ export interface Domain {
   policy(isSolo: boolean): string;
   /** True where the domain can be played without a user. */
   readonly hasSolo: boolean;
-  /**
-   * True where the scripted user can play the user's part. Absent: where the user has no tools, for then a user only gives facts
-   * and agrees.
-   */
-  readonly hasScript?: boolean | undefined;
+  /** True where an episode has no user unless the options ask for one. */
+  readonly isSoloByDefault?: boolean | undefined;
+  /** Knowledge by which the scripted user finds the tools that it is asked to use; absent where it uses none. */
+  readonly requests?: {
+    readonly words: RequestReading['words'];
+    /** State of the switch that a tool toggles, read from the user's database; undefined for other tools. */
+    isOn(tool: string, database: PyValue): boolean | undefined;
+  };
   /** Values that a choosing policy may always use in arguments, before those that the conversation has shown. */
   readonly values?: readonly string[] | undefined;
   /** Labels of tasks, e.g. kinds of problems. Absent: the number of gold actions that change a database. */

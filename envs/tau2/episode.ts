@@ -1,16 +1,15 @@
 /** Episode of a task as a policy plays it: the opening, the answers to its replies, the reward at the end. */
 import { type AgentReply, callId } from '../../src/core/agent-call.ts';
 import type { MaybePromise } from '../../src/core/env.ts';
+import type { Judge } from '../../src/core/judge.ts';
 import type { ConversationMessage, Tool, ToolChoice } from '../../src/core/model-call.ts';
 import type { ToolAnswer, ToolEpisode, ToolResult } from '../../src/core/tool-world.ts';
 import { type Domain, openEnvironment } from './domain.ts';
 import type { Environment } from './environment.ts';
 import type { Tau2Options } from './options.ts';
-import { DEFAULT_LIMITS, type Message, type MessageCall, Orchestrator, STOP } from './orchestrator.ts';
-import type { Arguments } from './python/calls.ts';
+import { DEFAULT_LIMITS, type Message, Orchestrator, readCall, STOP } from './orchestrator.ts';
 import { PyError } from './python/errors.ts';
 import { dumps } from './python/format.ts';
-import { parsePython } from './python/json.ts';
 import type { PyValue } from './python/values.ts';
 import {
   checkActions,
@@ -18,11 +17,13 @@ import {
   checkCommunicated,
   isAtTarget,
   noReward,
+  printForJudge,
   type RewardInfo,
   rewardOf,
+  statementsOf,
 } from './reward.ts';
 import type { TauTask } from './tasks.ts';
-import { ScriptedUser, type SimulatedUser, type UserMessage } from './users.ts';
+import type { SimulatedUser, UserMessage } from './users.ts';
 
 /** Longest result that is shown, in UTF-16 units. The longest that the recordings have is 18,260. */
 const MAX_RESULT_CHARS = 131_072;
@@ -68,9 +69,27 @@ export function systemPrompt(domain: Domain, isSolo: boolean): string {
   return `<instructions>\n${instructions}\n</instructions>\n<policy>\n${domain.policy(isSolo)}\n</policy>`;
 }
 
+/** Parts of an episode beside its task. */
+export interface EpisodeParts {
+  /** Tools of the agent. */
+  readonly tools: readonly Tool[];
+  /** Makes the environment after the task's gold actions, which episodes may share: it is only read. */
+  readonly gold: () => Environment;
+  /** Makes the user, who may ask the episode about its state; absent: the agent plays alone. */
+  readonly createUser?: ((episode: EpisodeState) => SimulatedUser) | undefined;
+  /** Judge of statements about the conversation; absent: nobody judges them. */
+  readonly judge?: Judge | undefined;
+}
+
+/** State of an episode as its user may look at it. */
+export interface EpisodeState {
+  /** True where the databases are as the user wants them, and what it wants to hear was said. */
+  readonly isDone: () => boolean;
+  readonly environment: Environment;
+}
+
 /** Episode of one task. */
 export class Tau2Episode implements ToolEpisode {
-  readonly opening: readonly ConversationMessage[];
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
   readonly values: readonly string[] | undefined;
@@ -79,35 +98,42 @@ export class Tau2Episode implements ToolEpisode {
   readonly #environment: Environment;
   readonly #course: Orchestrator;
   readonly #user: SimulatedUser | undefined;
+  readonly #judge: Judge | undefined;
+  #opening: readonly ConversationMessage[] = [];
   #userCalls = 0;
   #replies = 0;
 
-  /**
-   * @param gold makes the environment after the task's gold actions, which episodes may share: it is only read
-   * @param user of the episode; absent: the one that the options name
-   */
-  constructor(
-    task: TauTask,
-    options: Tau2Options,
-    tools: readonly Tool[],
-    gold: () => Environment,
-    user?: SimulatedUser,
-  ) {
-    const { domain, maxSteps, maxErrors, userTurns } = options;
-    const isSolo = options.user === 'solo';
+  private constructor(task: TauTask, options: Tau2Options, { tools, gold, createUser, judge }: EpisodeParts) {
+    const { domain, maxSteps, maxErrors } = options;
+    const isSolo = createUser === undefined;
     this.#task = task;
     this.#gold = gold;
+    this.#judge = judge;
     this.tools = tools;
     this.toolChoice = isSolo ? 'required' : 'auto';
     this.values = domain.values;
     this.#environment = openEnvironment(domain, task, isSolo);
     this.#course = new Orchestrator(task, this.#environment, { ...DEFAULT_LIMITS, maxSteps, maxErrors }, isSolo);
-    this.#user = isSolo ? undefined : (user ?? new ScriptedUser(task, userTurns, () => this.#isDone()));
-    const first = this.#converse();
-    if (typeof first === 'object') throw new TypeError('the first message of a user must be there at once');
-    const system: ConversationMessage = { role: 'system', content: systemPrompt(domain, isSolo) };
-    const history = this.#course.messages.map(toConversation);
-    this.opening = [system, ...history, ...(isSolo ? [{ role: 'user' as const, content: ticketOf(task) }] : [])];
+    this.#user = createUser?.({ isDone: () => this.#isDone(), environment: this.#environment });
+  }
+
+  /** Opens an episode: the user says the first word. @throws what the user throws */
+  static open(task: TauTask, options: Tau2Options, parts: EpisodeParts): MaybePromise<Tau2Episode> {
+    const episode = new Tau2Episode(task, options, parts);
+    const begin = () => {
+      const isSolo = parts.createUser === undefined;
+      const system: ConversationMessage = { role: 'system', content: systemPrompt(options.domain, isSolo) };
+      const history = episode.#course.messages.filter(isForAgent).map(toConversation);
+      const ticket = isSolo ? [{ role: 'user' as const, content: ticketOf(task) }] : [];
+      episode.#opening = [system, ...history, ...ticket];
+      return episode;
+    };
+    const first = episode.#converse();
+    return typeof first === 'object' ? first.then(begin) : begin();
+  }
+
+  get opening(): readonly ConversationMessage[] {
+    return this.#opening;
   }
 
   take(reply: AgentReply): MaybePromise<ToolAnswer> {
@@ -158,27 +184,35 @@ export class Tau2Episode implements ToolEpisode {
   #addUser({ text, calls }: UserMessage): string | undefined {
     this.#course.add(
       text,
-      calls.map(({ name, args }) => ({ id: `user_${this.#userCalls++}`, name, args })),
+      calls.map((call) => ({ ...call, id: `user_${this.#userCalls++}` })),
     );
     return calls.length > 0 ? undefined : text;
   }
 
-  #answer(results: readonly ToolResult[], said: string | undefined): ToolAnswer {
+  #answer(results: readonly ToolResult[], said: string | undefined): MaybePromise<ToolAnswer> {
     const { ending } = this.#course;
     if (!ending) return { results, user: said, reward: 0 };
-    const info = ending === 'user_stop' || ending === 'agent_stop' ? this.#reward() : noReward();
-    const end = formatEnd(ending, info);
-    return {
-      results,
-      user: said === undefined ? end : `${said}\n${end}`,
-      reward: info.reward,
-      end: { success: info.reward >= 1 - 1e-6 },
+    const finish = (info: RewardInfo): ToolAnswer => {
+      const end = formatEnd(ending, info);
+      return {
+        results,
+        user: said === undefined ? end : `${said}\n${end}`,
+        reward: info.reward,
+        metrics: { ...info.breakdown, ...(info.notJudged > 0 ? { notJudged: info.notJudged } : {}) },
+        end: { success: info.reward >= 1 - 1e-6 },
+      };
     };
+    const isStopped = ending === 'user_stop' || ending === 'agent_stop';
+    if (!isStopped) return finish(noReward());
+    const statements = statementsOf(this.#task);
+    if (!this.#judge || statements.length === 0) return finish(this.#reward());
+    const text = printForJudge(this.#course.messages);
+    return this.#judge.check(text, statements).then((verdicts) => finish(this.#reward(verdicts)));
   }
 
-  #reward(): RewardInfo {
+  #reward(verdicts?: readonly boolean[]): RewardInfo {
     try {
-      return rewardOf(this.#task, this.#course.messages, this.#environment, this.#gold());
+      return rewardOf(this.#task, this.#course.messages, this.#environment, this.#gold(), verdicts);
     } catch (thrown) {
       if (thrown instanceof PyError) return noReward(); // an assertion about something that the agent has removed
       throw thrown;
@@ -208,17 +242,9 @@ function ticketOf({ ticket, instructions }: TauTask): string {
   return `<ticket>\n${text}\n</ticket>`;
 }
 
-/** Reads a call of a policy; arguments that are no JSON of an object make it fail. */
-function readCall(id: string, { name, arguments: text }: AgentReply['calls'][number]): MessageCall {
-  const none: Arguments = new Map();
-  let value: PyValue;
-  try {
-    value = text.trim() === '' ? new Map() : parsePython(text);
-  } catch (thrown) {
-    return { id, name, args: none, fault: `the arguments of ${name} are no JSON: ${(thrown as Error).message}` };
-  }
-  if (value instanceof Map) return { id, name, args: value };
-  return { id, name, args: none, fault: `the arguments of ${name} must be a JSON object` };
+/** True for a message that the agent sees: the user's calls and their results are its own. */
+function isForAgent({ role, calls, answers }: Message): boolean {
+  return answers ? answers.side === 'assistant' : role === 'assistant' || calls.length === 0;
 }
 
 function toConversation({ role, content, calls, answers }: Message): ConversationMessage {

@@ -1,13 +1,16 @@
 /** Options of the world, checked: `env: { id: tau2, options: { … } }`. */
+import { type ChatModelOptions, readChatModelOptions } from '../../src/core/chat-model.ts';
 import { describeValue } from '../../src/core/describe-value.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
+import type { JudgeOptions } from '../../src/core/judge.ts';
+import { isRecord } from '../../src/core/record.ts';
 import type { Domain } from './domain.ts';
 import { DOMAINS } from './domains.ts';
 import { DEFAULT_LIMITS } from './orchestrator.ts';
 
-/** Partner of the agent: none, with a ticket in the opening; or a user who follows a script. */
-export type UserKind = 'solo' | 'scripted';
+/** Partner of the agent: none, with a ticket in the opening; a user who follows a script; or one that is a language model. */
+export type UserKind = 'solo' | 'scripted' | 'openai';
 /** Tasks of training: the published ones, or all that are not held out. */
 export type SplitKind = 'published' | 'full';
 
@@ -15,13 +18,23 @@ export type SplitKind = 'published' | 'full';
 export interface Tau2Options {
   readonly domain: Domain;
   readonly user: UserKind;
+  /** Model of the user `openai`. */
+  readonly userModel: ChatModelOptions | undefined;
+  /** Judge of the statements that a task demands; absent: nobody judges them. */
+  readonly judge: JudgeModel | undefined;
   readonly split: SplitKind;
   readonly maxSteps: number;
   readonly maxErrors: number;
   readonly userTurns: number;
 }
 
-const KNOWN = ['domain', 'user', 'split', 'maxSteps', 'maxErrors', 'userTurns'];
+/** Judge: its model, and how it is asked. */
+export interface JudgeModel {
+  readonly model: ChatModelOptions;
+  readonly options: JudgeOptions;
+}
+
+const KNOWN = ['domain', 'user', 'judge', 'split', 'maxSteps', 'maxErrors', 'userTurns'];
 
 /**
  * Reads the options.
@@ -33,10 +46,12 @@ export function readOptions(options: EnvOptions): Tau2Options {
     throw new UserError('BAD_CONFIG', `tau2 has no option "${key}"; it has: ${KNOWN.join(', ')}`);
   }
   const domain = DOMAINS[oneOf(options, 'domain', Object.keys(DOMAINS), 'retail')]!;
-  const users = usersOf(domain);
+  const { kind, model } = readUser(options, domain);
   return {
     domain,
-    user: oneOf(options, 'user', users, users[0]!, ` in the domain ${domain.id}`),
+    user: kind,
+    userModel: model,
+    judge: readJudge(options.judge),
     split: oneOf(options, 'split', ['published', 'full'], 'published'),
     maxSteps: integer(options, 'maxSteps', DEFAULT_LIMITS.maxSteps),
     maxErrors: integer(options, 'maxErrors', DEFAULT_LIMITS.maxErrors),
@@ -44,12 +59,33 @@ export function readOptions(options: EnvOptions): Tau2Options {
   };
 }
 
-/** Users that a domain can be played with, the default first. */
-function usersOf({ hasSolo, hasScript, tools }: Domain): readonly UserKind[] {
-  const users: UserKind[] = [];
-  if (hasScript ?? tools('user').length === 0) users.push('scripted');
-  if (hasSolo) users.push('solo');
-  return users;
+/** Reads the user: a name, or `{ kind: openai, url, model, … }`. */
+function readUser(
+  options: EnvOptions,
+  { id, hasSolo, isSoloByDefault }: Domain,
+): { readonly kind: UserKind; readonly model: ChatModelOptions | undefined } {
+  const { user } = options;
+  if (isRecord(user) && user.kind === 'openai') {
+    const { kind, ...model } = user;
+    return { kind, model: readChatModelOptions(model, 'tau2: user') };
+  }
+  const names: readonly UserKind[] = hasSolo ? ['scripted', 'solo'] : ['scripted'];
+  const where = ` or { kind: openai, url, model } in the domain ${id}`;
+  return { kind: oneOf(options, 'user', names, isSoloByDefault ? 'solo' : 'scripted', where), model: undefined };
+}
+
+/** Reads the judge: its model's options, and `votes`. */
+function readJudge(value: unknown): JudgeModel | undefined {
+  if (value === undefined) return undefined;
+  if (!isRecord(value)) return { model: readChatModelOptions(value, 'tau2: judge'), options: {} }; // throws the reason
+  const { votes = 1, ...model } = value;
+  if (!(typeof votes === 'number' && Number.isInteger(votes) && votes % 2 === 1 && votes >= 1 && votes <= 15)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `tau2: judge.votes: expected an odd number in [1, 15], got ${describeValue(votes)}`,
+    );
+  }
+  return { model: readChatModelOptions(model, 'tau2: judge'), options: { votes } };
 }
 
 function oneOf<T extends string>(options: EnvOptions, name: string, values: readonly T[], fallback: T, where = ''): T {

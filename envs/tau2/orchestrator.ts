@@ -2,8 +2,11 @@
  * Course of an episode: whose turn it is, what a message leads to, and when it ends. Half duplex: the agent and the user take turns;
  * a message with calls is followed by their results and by its author's next message.
  */
+import type { AgentReply } from '../../src/core/agent-call.ts';
 import type { CallResult, Environment, Side } from './environment.ts';
 import type { Arguments } from './python/calls.ts';
+import { parsePython } from './python/json.ts';
+import type { PyValue } from './python/values.ts';
 import type { TauTask } from './tasks.ts';
 
 /** Text with which the agent opens a conversation. */
@@ -30,6 +33,19 @@ export interface Message {
   readonly calls: readonly MessageCall[];
   /** Call that a tool's result answers: its id, its caller, and whether it failed. */
   readonly answers?: { readonly id: string; readonly side: Side; readonly error: boolean } | undefined;
+}
+
+/** Reads a call of a policy or of a user's model; arguments that are no JSON of an object make it fail. */
+export function readCall(id: string, { name, arguments: text }: AgentReply['calls'][number]): MessageCall {
+  const none: Arguments = new Map();
+  let value: PyValue;
+  try {
+    value = text.trim() === '' ? new Map() : parsePython(text);
+  } catch (thrown) {
+    return { id, name, args: none, fault: `the arguments of ${name} are no JSON: ${(thrown as Error).message}` };
+  }
+  if (value instanceof Map) return { id, name, args: value };
+  return { id, name, args: none, fault: `the arguments of ${name} must be a JSON object` };
 }
 
 /** Reason why an episode ended. */

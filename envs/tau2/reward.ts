@@ -3,7 +3,8 @@
  * unless the episode ended by a stop of the user or the agent.
  *
  * The state that counts is the live one; the original plays the calls again on a fresh environment, which gives the same state.
- * NL_ASSERTION needs a judge. Without one it is left out of the product, and `notJudged` counts its statements.
+ * NL_ASSERTION needs a judge. Without one it is left out of the product, and `notJudged` counts its statements. It is never guessed:
+ * where a judge fails, the episode does.
  */
 
 import { isSameState } from './digest.ts';
@@ -12,12 +13,14 @@ import type { Environment } from './environment.ts';
 import type { Message } from './orchestrator.ts';
 import type { Arguments } from './python/calls.ts';
 import { PyError } from './python/errors.ts';
+import { dumps } from './python/format.ts';
 import { isEqual } from './python/operations.ts';
+import type { PyValue } from './python/values.ts';
 import type { Criteria, GoldAction, RewardType, TauTask } from './tasks.ts';
 
 /** Reward and what it is made of. */
 export interface RewardInfo {
-  /** 0 or 1, without a judge's part. */
+  /** 0 or 1; without NL_ASSERTION where nobody has judged it. */
   readonly reward: number;
   /** Components of the basis that were scored. */
   readonly breakdown: Readonly<Partial<Record<RewardType, number>>>;
@@ -51,6 +54,7 @@ export function noReward(): RewardInfo {
  * Rewards an episode that ended by a stop.
  * @param environment of the episode; its assertions are run on it
  * @param gold environment after the gold actions, see `playGold`
+ * @param verdicts of a judge on the statements; absent where nobody has judged them
  * @throws {PyError} where an assertion cannot be run
  */
 export function rewardOf(
@@ -58,6 +62,7 @@ export function rewardOf(
   messages: readonly Message[],
   environment: Environment,
   gold: Environment,
+  verdicts?: readonly boolean[],
 ): RewardInfo {
   if (!criteria) return { ...NOTHING, reward: 1 };
   const { basis } = criteria;
@@ -72,7 +77,9 @@ export function rewardOf(
   if (basis.includes('ACTION')) breakdown.ACTION = Number(actions.every(Boolean));
   if (basis.includes('COMMUNICATE')) breakdown.COMMUNICATE = Number(communicated.every(Boolean));
   const isJudged = basis.includes('NL_ASSERTION');
-  if (isJudged && criteria.statements.length === 0) breakdown.NL_ASSERTION = 1; // nothing to judge
+  const isOpen = isJudged && criteria.statements.length > 0 && !verdicts;
+  // Without statements there is nothing to judge.
+  if (isJudged && !isOpen) breakdown.NL_ASSERTION = Number(verdicts?.every(Boolean) ?? true);
   return {
     reward: Object.values(breakdown).reduce((product, one) => product * one, 1),
     breakdown,
@@ -80,7 +87,7 @@ export function rewardOf(
     assertions,
     actions,
     communicated,
-    notJudged: isJudged ? criteria.statements.length : 0,
+    notJudged: isOpen ? criteria.statements.length : 0,
   };
 }
 
@@ -133,4 +140,18 @@ export function checkCommunicated(texts: readonly string[], messages: readonly M
     .filter(({ role, calls }) => role === 'assistant' && calls.length === 0)
     .map(({ content }) => content.toLowerCase().replaceAll(',', ''));
   return texts.map((text) => said.some((message) => message.includes(text.toLowerCase())));
+}
+
+/** Statements that a judge is to look at; none where they are no part of the reward. */
+export function statementsOf({ criteria }: TauTask): readonly string[] {
+  return criteria?.basis.includes('NL_ASSERTION') ? criteria.statements : [];
+}
+
+/** Conversation as a judge reads it: a line `role: content` for each message, and one for each call. */
+export function printForJudge(messages: readonly Message[]): string {
+  const lines = messages.flatMap(({ role, content, calls }) => {
+    const made = calls.map(({ name, args }) => `${role} calls ${name}: ${dumps(args as Map<string, PyValue>)}`);
+    return content === '' ? made : [`${role}: ${content}`, ...made];
+  });
+  return lines.join('\n');
 }

@@ -54,6 +54,8 @@ export type InstructionPart = 'domain' | 'reason_for_call' | 'known_info' | 'unk
 /** Task. */
 export interface TauTask {
   readonly id: string;
+  /** Character of a user that is a language model. */
+  readonly persona: string | null;
   readonly instructions: Instructions;
   /** Request for an agent without a user. */
   readonly ticket: string | null;
@@ -85,6 +87,7 @@ function readTask(task: PyDict): TauTask {
   const data = optional(state?.get('initialization_data'), record);
   return {
     id: text(task.get('id')),
+    persona: textOrNull(scenario.get('persona')),
     instructions: readInstructions(scenario.get('instructions')),
     ticket: textOrNull(task.get('ticket')),
     initialData: data && { agent: data.get('agent_data') ?? undefined, user: data.get('user_data') ?? undefined },

@@ -1,16 +1,17 @@
 /**
  * Users of an episode. The scripted one is ours: it needs no model and answers the same every time. It gives the reason of its call,
- * then what it knows, then its wishes, and agrees from there on. A user behind a language model would be another `SimulatedUser`.
+ * then what it knows, then its wishes, and agrees from there on. Asked to use a tool of its own, it does, and says what came of it.
+ * A user behind a language model is `ModelUser` (model-user.ts).
  */
 import type { MaybePromise } from '../../src/core/env.ts';
-import { type Message, STOP, TRANSFER } from './orchestrator.ts';
-import type { Arguments } from './python/calls.ts';
+import { type Message, type MessageCall, STOP, TRANSFER } from './orchestrator.ts';
+import type { RequestedCall } from './phone-requests.ts';
 import type { InstructionPart, TauTask } from './tasks.ts';
 
 /** Message of a user: a text, or calls of the user's own tools. */
 export interface UserMessage {
   readonly text: string;
-  readonly calls: readonly { readonly name: string; readonly args: Arguments }[];
+  readonly calls: readonly Omit<MessageCall, 'id'>[];
 }
 
 /** User of one episode. */
@@ -27,35 +28,59 @@ const PARTS: readonly (readonly InstructionPart[])[] = [
 ];
 const AGREEMENT = 'Yes, please go ahead.';
 
+/** Settings of a scripted user. */
+export interface ScriptOptions {
+  /** Texts of the user, after which it stops. */
+  readonly maxTurns: number;
+  /** Asked once everything is said: true where the user has what it wants. */
+  readonly isDone: () => boolean;
+  /** Finds the calls that a text of the agent asks for; absent where the user has no tools. */
+  readonly findRequests?: ((text: string) => readonly RequestedCall[]) | undefined;
+}
+
 /** Scripted user. */
 export class ScriptedUser implements SimulatedUser {
   readonly #facts: readonly string[];
-  readonly #maxTurns: number;
-  readonly #isDone: () => boolean;
+  readonly #options: ScriptOptions;
+  #given = 0;
   #turns = 0;
 
-  /**
-   * @param maxTurns messages of the user, after which it stops
-   * @param isDone asked once everything is said: true where the user has what it wants
-   */
-  constructor(task: TauTask, maxTurns: number, isDone: () => boolean) {
+  constructor(task: TauTask, options: ScriptOptions) {
     this.#facts = factsOf(task);
-    this.#maxTurns = maxTurns;
-    this.#isDone = isDone;
+    this.#options = options;
   }
 
   next(messages: readonly Message[]): UserMessage {
-    const turn = this.#turns++;
-    if (isTransferred(messages)) return say(`I see. ${TRANSFER}`);
-    if (turn >= this.#maxTurns) return say(`I have no more time. ${STOP}`);
-    const fact = this.#facts[turn];
-    if (fact !== undefined) return say(fact);
-    return this.#isDone() ? say(`Thank you, that is all. ${STOP}`) : say(AGREEMENT);
+    const { maxTurns, isDone, findRequests = () => [] } = this.#options;
+    const results = ownResults(messages);
+    const isOver = this.#turns >= maxTurns;
+    if (results.length === 0 && !isOver && !isTransferred(messages)) {
+      const asked = findRequests(messages.at(-1)?.content ?? '');
+      const open = asked.filter((one) => !one.isDone);
+      if (open.length > 0) return { text: '', calls: open.map(({ name, args }) => ({ name, args })) };
+      if (asked.length > 0) return this.#say('It is as you want it already.');
+    }
+    if (isTransferred(messages)) return this.#say(`I see. ${TRANSFER}`);
+    if (isOver) return this.#say(`I have no more time. ${STOP}`);
+    if (results.length > 0) return this.#say(results.join('\n'));
+    const fact = this.#facts[this.#given];
+    if (fact !== undefined) {
+      this.#given++;
+      return this.#say(fact);
+    }
+    return this.#say(isDone() ? `Thank you, that is all. ${STOP}` : AGREEMENT);
+  }
+
+  #say(text: string): UserMessage {
+    this.#turns++;
+    return { text, calls: [] };
   }
 }
 
-function say(text: string): UserMessage {
-  return { text, calls: [] };
+/** Results of the user's own calls that stand at the end. */
+function ownResults(messages: readonly Message[]): readonly string[] {
+  const last = messages.findLastIndex(({ answers }) => answers?.side !== 'user');
+  return messages.slice(last + 1).map(({ content }) => content);
 }
 
 /** Texts of the first messages, at least one. */

@@ -19,6 +19,7 @@ const REPLY_TEXT = 'Done.';
 export class SeenValues {
   readonly #kept: readonly string[];
   readonly #values = new Set<string>();
+  #newestFirst: readonly string[] = [];
   /** Texts whose values nobody has wanted yet: a policy that writes its replies never wants them. */
   #unread: string[] = [];
 
@@ -47,7 +48,7 @@ export class SeenValues {
   #newest(isWanted: (value: string) => boolean, count: number): string[] {
     this.#read();
     const found = this.#kept.filter(isWanted);
-    for (const value of [...this.#values].reverse()) {
+    for (const value of this.#newestFirst) {
       if (found.length >= count) break;
       if (isWanted(value) && !this.#kept.includes(value)) found.push(value);
     }
@@ -56,11 +57,13 @@ export class SeenValues {
 
   /** Reads the texts that came since values were wanted last. */
   #read(): void {
+    if (this.#unread.length === 0) return;
     for (const value of this.#unread.flatMap(valuesIn)) {
       this.#values.delete(value); // seen again: the newest
       this.#values.add(value);
     }
     this.#unread = [];
+    this.#newestFirst = [...this.#values].reverse();
   }
 }
 
@@ -338,8 +341,8 @@ function compositeForm(schema: JsonSchema): Form | undefined {
     const max = Number.isSafeInteger(maxItems) ? (maxItems as number) : MAX_LIST_VALUES;
     return { kind: 'list', items, min, max: Math.min(MAX_LIST_VALUES, max) };
   }
-  const form = objectForm(schema);
-  return type === 'object' && form.properties.length > 0 ? form : undefined;
+  const form = type === 'object' ? objectForm(schema) : undefined;
+  return form && form.properties.length > 0 ? form : undefined;
 }
 
 /** Required properties of an object, any value for those that are not described. */

@@ -7,6 +7,7 @@
  * the default one, a world without `prompt` is described by its sentence alone.
  */
 import type { AgentGymDialect } from './agentgym.ts';
+import type { OpenChatModel } from './chat-model.ts';
 import type { Draw } from './draw.ts';
 import type { Env, EnvOptions, MaybePromise, Oracle } from './env.ts';
 import type { Parity } from './parity.ts';
@@ -20,6 +21,8 @@ export interface StartContext {
   readonly shared?: unknown;
   /** Path of the env host, e.g. `/env-hosts/2`; something readable elsewhere. For messages and names of files. */
   readonly where: string;
+  /** Opens a language model that the world talks to: a user, a judge. Absent where none can be reached, as in `check-env`. */
+  readonly openChatModel?: OpenChatModel | undefined;
 }
 
 /** Resources that `start` made: an index, a browser, a connection. Shared by all sessions of one host. */

@@ -2,7 +2,7 @@
 import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
-import type { Resources, World } from '../core/world.ts';
+import type { Resources, StartContext, World } from '../core/world.ts';
 import { explainLoadError, localUrl } from '../runtime/module-url.ts';
 import { agentView } from '../text/reading/agent-view.ts';
 import { draw } from './tool-draw.ts';
@@ -119,7 +119,7 @@ function withSafeLabels(tasks: TaskTable): TaskTable {
 /**
  * Starts a world and makes its rules.
  * @param where path for its messages, e.g. `/env-hosts/2`
- * @param shared what `World.share` made, for `start`
+ * @param context what `World.share` made, and what opens models, for `start`
  * @throws what the world's `start` or `createEnv` throws
  */
 export async function openWorld(
@@ -127,10 +127,10 @@ export async function openWorld(
   name: string,
   options: EnvOptions,
   where: string,
-  shared?: unknown,
+  context: Omit<StartContext, 'where'> = {},
 ): Promise<OpenWorld> {
   if (!world.createEnv) describeEnv(world, name); // throws the reason
-  let resources: Resources | undefined = await world.start?.(options, { where, shared });
+  let resources: Resources | undefined = await world.start?.(options, { ...context, where });
   const started = resources;
   const dispose = async () => {
     const held = resources;

@@ -1,5 +1,8 @@
-/** Drawing of an episode of agents or tools: its calls as a tree, and the conversation that the newest of them continues. */
-import { type AgentCall, readAgentCall, readAgentReply } from '../core/agent-call.ts';
+/**
+ * Drawing of an episode of agents or tools: its calls as a tree, the conversation that the newest of them continues, and what was
+ * measured: parts of the reward, valid calls.
+ */
+import { type AgentCall, readAgentCall, readAgentReply, readReport } from '../core/agent-call.ts';
 import type { Draw, TextPanel } from '../core/draw.ts';
 import type { ConversationMessage } from '../core/model-call.ts';
 
@@ -30,8 +33,17 @@ export const draw: Draw = (_task, first, turns) => {
   }
   const panels: TextPanel[] = [{ kind: 'text', title: 'Calls', lines: bound(showTree(calls, newest)) }];
   if (newest) panels.push({ kind: 'text', title: 'Conversation', lines: bound(showConversation(calls, newest)) });
+  const measured = showReport(turns.findLast(({ observation }) => observation !== '')?.observation ?? '');
+  if (measured.length > 0) panels.push({ kind: 'text', title: 'Measured', lines: bound(measured) });
   return { panels };
 };
+
+function showReport(observation: string): string[] {
+  const { metrics, tools } = readReport(observation);
+  const lines = Object.entries(metrics).map(([name, value]) => `${name} ${value}`);
+  if (tools && tools.calls > 0) lines.push(`valid calls ${tools.valid} of ${tools.calls}, errors ${tools.errors}`);
+  return lines;
+}
 
 function take(calls: Map<number, DrawnCall>, observation: string): DrawnCall | undefined {
   if (!observation.startsWith('{"call"')) return undefined; // the outcome

@@ -144,7 +144,6 @@ const userKit = once((): Toolkit<Inbox | TodoList> => {
 export const mock: Domain = {
   id: 'mock',
   hasSolo: true,
-  hasScript: true,
   policy: (isSolo) => readData(isSolo ? 'mock/policy_solo.md' : 'mock/policy.md'),
   tasks: once(() => readTasks(readDataJson('mock/tasks.json'))),
   splits: once(() => readSplits('mock/split_tasks.json')),

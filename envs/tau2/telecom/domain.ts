@@ -42,6 +42,16 @@ const phoneToolkit = once(
 /** Details of a connection of the VPN. */
 const VPN = { server_address: '192.168.1.1', protocol: 'OpenVPN', server_performance: 'excellent' };
 
+/** Switches of the phone, by the tools that toggle them. */
+const SWITCHES: Readonly<Record<string, (device: PhoneData['device']) => boolean>> = {
+  toggle_airplane_mode: ({ airplane_mode }) => airplane_mode,
+  toggle_data: ({ data_enabled }) => data_enabled,
+  toggle_roaming: ({ roaming_enabled }) => roaming_enabled,
+  toggle_data_saver_mode: ({ data_saver_mode }) => data_saver_mode,
+  toggle_wifi: ({ wifi_enabled }) => wifi_enabled,
+  toggle_wifi_calling: ({ wifi_calling_enabled }) => wifi_calling_enabled,
+};
+
 /** Labels by the kind of problem that a task's id begins with. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   '[service_issue]': 'no service',
@@ -52,6 +62,11 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 export const telecom: Domain = {
   id: 'telecom',
   hasSolo: true,
+  isSoloByDefault: true,
+  requests: {
+    words: { app_name: ['messaging', 'browser'], permission: ['sms', 'storage', 'network', 'phone'] },
+    isOn: (tool, database) => SWITCHES[tool]?.((database as PhoneData).device),
+  },
   // Names on the phone, which its answers do not show before they are needed.
   values: ['messaging', 'browser', 'sms', 'storage', 'phone', 'network'],
   labels: {

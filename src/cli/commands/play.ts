@@ -8,6 +8,7 @@ import { UserError } from '../../core/errors.ts';
 import { withHorizon } from '../../core/horizon.ts';
 import type { Task } from '../../core/task.ts';
 import type { SeenTurn } from '../../core/view.ts';
+import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
@@ -41,7 +42,7 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
     throw new UserError('BAD_ARGUMENT', `play: --task ${index}: ${id} has tasks 0 to ${env.tasks.count - 1}`);
   }
   const task = { env: env.id, index, seed: flags.seed ?? env.tasks.evalSeed };
-  const opened = await openWorld(world, id, options, 'play');
+  const opened = await openWorld(world, id, options, 'play', { openChatModel });
   try {
     await playTask(opened, task, flags, options);
   } finally {

@@ -10,6 +10,7 @@ import { UserError } from '../../core/errors.ts';
 import { shorten } from '../../core/printable.ts';
 import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
+import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { runOf } from '../../run/run-folder.ts';
 import { type Difference, recheck } from '../../storage/recheck.ts';
@@ -81,7 +82,7 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
       let opened = worlds.get(id);
       if (!opened) {
         const { world } = await findWorld(id, options);
-        worlds.set(id, (opened = await openWorld(world, id, options, 'replay')));
+        worlds.set(id, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
       }
       steps += episode.turns.length;
       const difference = await recheck(opened.env, episode);

@@ -35,6 +35,7 @@ for (const options of [
   { domain: 'retail' },
   { domain: 'airline' },
   { domain: 'telecom' },
+  { domain: 'telecom', user: 'scripted' },
 ]) {
   const share = options.domain === 'mock' ? 0.05 : 0.02; // half a minute in all; LONGPLAY_LONG has ten times as many
   const subject = { createEnv: () => tau2.createEnv(options), texts };

@@ -31,7 +31,7 @@ async function solvedBy(options: EnvOptions, rule: (turn: number) => string | un
   const env = createEnv(options);
   const solved: number[] = [];
   for (let index = 0; index < env.tasks.count; index++) {
-    const session = env.open({ env: 'tau2', index, seed: 0 });
+    const session = await env.open({ env: 'tau2', index, seed: 0 });
     let step: EnvStep | undefined;
     for (let turn = 0; step?.kind !== 'terminated'; turn++) step = await session.step(rule(turn)!);
     if (step.success) solved.push(index);
@@ -43,8 +43,19 @@ describe('options', () => {
   it.each([
     [{ domian: 'retail' }, 'tau2 has no option "domian"; it has: domain, user'],
     [{ domain: 'bank' }, 'domain must be "retail" or'],
-    [{ domain: 'retail', user: 'solo' }, 'user must be "scripted" in the domain retail, got "solo"'],
+    [
+      { domain: 'retail', user: 'solo' },
+      'user must be "scripted" or { kind: openai, url, model } in the domain retail, got "solo"',
+    ],
     [{ maxSteps: 0 }, 'maxSteps must be an integer in [1, 10000], got 0'],
+    [{ user: { kind: 'openai', url: 'x', model: 'm' } }, 'tau2: user.url: expected a URL'],
+    [
+      { user: { kind: 'openai', url: 'http://a', model: 'm', name: 1 } },
+      'tau2: user.name: expected one of the options',
+    ],
+    [{ judge: { url: 'http://a' } }, 'tau2: judge.model: expected the name of a model, got nothing'],
+    [{ judge: 'gpt' }, 'tau2: judge: expected { url, model, … }'],
+    [{ judge: { url: 'http://a', model: 'm', votes: 2 } }, 'judge.votes: expected an odd number in [1, 15], got 2'],
     [{ split: 'all' }, 'split must be "published" or "full", got "all"'],
   ])('refuses %j', (options, message) => expect(() => createEnv(options as EnvOptions)).toThrow(message));
 });
@@ -165,7 +176,7 @@ describe('an episode', () => {
   it('says that a judge has not looked', async () => {
     const env = createEnv({ domain: 'retail' });
     const index = DOMAINS.retail!.tasks().findIndex(({ criteria }) => criteria!.statements.length > 0);
-    const session = env.open({ env: 'tau2', index, seed: 0 });
+    const session = await env.open({ env: 'tau2', index, seed: 0 });
     const next = createOracle({ domain: 'retail' })({ env: 'tau2', index, seed: 0 });
     let step: EnvStep | typeof session.first = session.first;
     for (let action = next(step); action !== undefined; action = next(step)) step = await session.step(action);
@@ -207,7 +218,7 @@ describe('the oracle', () => {
     const env = createEnv({ domain, user });
     let solved = 0;
     for (let index = 0; index < env.tasks.count; index++) {
-      const session = env.open({ env: 'tau2', index, seed: 0 });
+      const session = await env.open({ env: 'tau2', index, seed: 0 });
       const next = createOracle({ domain, user })({ env: 'tau2', index, seed: 0 });
       let step: EnvStep | typeof session.first = session.first;
       for (let action = next(step); action !== undefined; action = next(step)) step = await session.step(action);

@@ -4,7 +4,7 @@ import { createEnvPool, type EnvPool } from '../../../actors/env/env-pool.ts';
 import type { EnvCommand, EnvEvent, Failed, Observed } from '../../../actors/env/protocol.ts';
 import { act, observe, openEpisode, openGroup } from '../../../actors/rollout/episode-run.ts';
 import { decisionColumns } from '../../../src/algo/returns.ts';
-import { type Env, mid } from '../../../src/core/env.ts';
+import { type Env, MAX_PARTIAL_STEPS, mid } from '../../../src/core/env.ts';
 import { withHorizon } from '../../../src/core/horizon.ts';
 import type { Trajectory } from '../../../src/core/trajectory.ts';
 import { recheck } from '../../../src/storage/recheck.ts';
@@ -110,8 +110,8 @@ describe.each(['inline', 'thread', 'process'] as const)('a host (%s)', (isolatio
 it('one stage too many, or a stage that pays, fails the episode', async () => {
   const endless = await started({ bug: 'endless' });
   await endless.open(1);
-  for (let turn = 1; turn <= 4; turn++) await endless.step(1, turn, 'paint');
-  expect(((await endless.step(1, 5, 'paint')) as Failed).failure).toMatchObject({
+  for (let turn = 1; turn <= MAX_PARTIAL_STEPS; turn++) await endless.step(1, turn, 'paint');
+  expect(((await endless.step(1, MAX_PARTIAL_STEPS + 1, 'paint')) as Failed).failure).toMatchObject({
     cause: 'protocol',
     message: /in a row/,
   });
