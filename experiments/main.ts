@@ -12,6 +12,7 @@ import { type LlmTinyFlags, llmTiny } from './llm-tiny.ts';
 import { type LmOptions, lm } from './lm.ts';
 import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
+import { tau2, terminal } from './tool-worlds.ts';
 import type { StudyOptions } from './trial.ts';
 import { webarena } from './webarena.ts';
 
@@ -45,6 +46,8 @@ export function experimentProgram(): Command {
   inSeeds('agents', 'programs that call a model, as they are: AI SDK and Python', agents);
   inSeeds('searchqa', 'SearchQA from scratch', searchqa);
   inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
+  inSeeds('terminal', 'the terminal from scratch: unseen tasks, and unseen families', terminal);
+  inSeeds('tau2', 'τ²-bench’s carrier without a user, from scratch', tau2);
   inSeeds('webarena', 'WebArena’s embedded sites from scratch', webarena);
   program
     .command('cluster')
