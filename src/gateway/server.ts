@@ -13,7 +13,7 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { AgentOutcome } from '../core/agent-call.ts';
+import { type AgentOutcome, readOutcome } from '../core/agent-call.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
@@ -22,7 +22,6 @@ import { isRecord } from '../core/record.ts';
 import type { Refusal } from '../http/access.ts';
 import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app.ts';
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
-import { readOutcome } from './agent-program.ts';
 import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
 import { DIALECTS } from './dialects/dialects.ts';
 import { parseCount } from './dialects/messages.ts';
