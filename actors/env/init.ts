@@ -3,8 +3,10 @@ import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
+import { MCP } from '../../src/core/tool-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { isServedWorld } from '../../src/world/env-id.ts';
+import { listMcpVariables } from '../../src/world/mcp/options.ts';
 import { tokenVariable } from '../../src/world/remote/options.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
@@ -40,7 +42,11 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.apiKeyEnv],
-    passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
+    passed: [
+      ...rollout.hostVariables,
+      ...(served ? [tokenVariable(env.options)] : []),
+      ...(env.id === MCP ? listMcpVariables(env.options) : []),
+    ],
   };
 }
 

@@ -192,9 +192,15 @@ export function readOutcome(value: unknown, owner = 'the agent'): AgentOutcome |
   return { reward, success, metrics: metrics as Record<string, number> };
 }
 
-/** Prints an outcome as the text of an observation. */
-export function printAgentOutcome({ reward, success, metrics }: AgentOutcome): string {
-  return JSON.stringify({ reward, success, metrics });
+/**
+ * Prints an outcome as the text of an observation.
+ * @param messages results of the last calls, where the episode ended by them
+ */
+export function printAgentOutcome(
+  { reward, success, metrics }: AgentOutcome,
+  messages: readonly ConversationMessage[] = [],
+): string {
+  return JSON.stringify({ reward, success, metrics, ...(messages.length > 0 ? { messages } : {}) });
 }
 
 /** Numbers that an agent reported at its end; none in an observation that is no outcome. */

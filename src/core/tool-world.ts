@@ -5,10 +5,13 @@
  *
  * A world writes a `ToolEpisode`; `openToolSession` makes a session of it.
  */
-import { type AgentReply, callId, printAgentCall } from './agent-call.ts';
+import { type AgentReply, callId, printAgentCall, printAgentOutcome } from './agent-call.ts';
 import { ReplyChooser } from './call-stages.ts';
 import type { EnvStep, MaybePromise, Session } from './env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
+
+/** Id of the world that an MCP server makes; `options` name the server. */
+export const MCP = 'mcp';
 
 /** Result of one call: its text as the policy reads it. */
 export interface ToolResult {
@@ -25,7 +28,14 @@ export interface ToolAnswer {
   readonly user?: string | undefined;
   readonly reward: number;
   /** Present where the episode is over. */
-  readonly end?: { readonly success: boolean } | undefined;
+  readonly end?: ToolEnd | undefined;
+}
+
+/** End of an episode of tools. */
+export interface ToolEnd {
+  readonly success: boolean;
+  /** Numbers that are averaged over episodes, by name. The last observation is the outcome then, with the last results. */
+  readonly metrics?: Readonly<Record<string, number>> | undefined;
 }
 
 /** Episode of a world of tools. */
@@ -103,6 +113,10 @@ class ToolSession implements Session {
     const observation = printAgentCall({ call: parent + 1, parent, messages, toolChoice });
     if (!end) return { kind: 'mid', observation, reward };
     this.#isOver = true;
-    return { kind: 'terminated', observation, reward, success: end.success };
+    const { success, metrics } = end;
+    const last = metrics
+      ? printAgentOutcome({ reward, success, metrics }, results.length > 0 ? messages : [])
+      : observation;
+    return { kind: 'terminated', observation: last, reward, success };
   }
 }

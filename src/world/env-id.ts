@@ -8,6 +8,7 @@ import { AGENT } from '../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { MCP } from '../core/tool-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
@@ -57,13 +58,18 @@ export interface ConfiguredEnv {
 export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   const { world } = env.options;
   const located = { ...env, id: resolveEnvId(env.id, folder) };
-  if (env.id === AGENT) return { ...located, options: locateAgent(env.options, folder) };
+  if (hasModule(env)) return { ...located, options: locateModule(env.options, folder) };
   if (env.id !== AGENTGYM || typeof world !== 'string') return located;
   return { ...located, options: { ...env.options, world: resolveEnvId(world, folder) } };
 }
 
-/** Options of an agent with the paths of its module and of its tasks made absolute. */
-function locateAgent(options: EnvOptions, folder: string): EnvOptions {
+/** True for a world whose options name the user's module and tasks. */
+function hasModule({ id }: Pick<ConfiguredEnv, 'id'>): boolean {
+  return id === AGENT || id === MCP;
+}
+
+/** Options of such a world with the paths of its module and of its tasks made absolute. */
+function locateModule(options: EnvOptions, folder: string): EnvOptions {
   const { module, tasks } = options;
   return {
     ...options,
@@ -74,13 +80,13 @@ function locateAgent(options: EnvOptions, folder: string): EnvOptions {
 
 /** Path of the user's module that a world is made of; undefined where there is none. */
 function modulePath({ id, options }: ConfiguredEnv): string | undefined {
-  if (id === AGENT) return typeof options.module === 'string' ? options.module : undefined;
+  if (hasModule({ id })) return typeof options.module === 'string' ? options.module : undefined;
   return isModulePath(id) ? id : undefined;
 }
 
 /** World with another path of its module. */
 function withModule<E extends ConfiguredEnv>(env: E, path: string): E {
-  return env.id === AGENT ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
+  return hasModule(env) ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
 }
 
 /**
