@@ -1,7 +1,7 @@
 /** Options of the env pool, picked from the options of a run. */
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { Env } from '../../src/core/env.ts';
+import type { Env, EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { MCP } from '../../src/core/tool-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
@@ -30,22 +30,24 @@ export function poolOptions(
     openDeadlineMs,
     maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
-    variables: hostVariables(config),
+    variables: hostVariables(config, options.envModule),
     clock: system.clock,
     outside: (work) => system.outside(work),
     chaos,
   };
 }
 
-/** Keys that the configuration names are none of a world's business; the token of its own server is. */
-function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
+/** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
+ * variables that an MCP world's options name. */
+function hostVariables({ env, policy, rollout }: RunConfig, envModule: URL): HostVariables {
+  const mcp = envModule.searchParams.get(MCP);
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.apiKeyEnv],
     passed: [
       ...rollout.hostVariables,
       ...(served ? [tokenVariable(env.options)] : []),
-      ...(env.id === MCP ? listMcpVariables(env.options) : []),
+      ...(mcp === null ? [] : listMcpVariables(JSON.parse(mcp) as EnvOptions)),
     ],
   };
 }

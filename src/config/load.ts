@@ -8,7 +8,7 @@ import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
 import { isRecord } from '../core/record.ts';
-import { MCP } from '../core/tool-world.ts';
+import { isMcpId } from '../core/tool-world.ts';
 import { countMistakes, explain } from './explain.ts';
 import { checkKeyRules } from './key-rules.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS } from './policy-kinds.ts';
@@ -88,7 +88,7 @@ function withProgramDeadlines(rollout: unknown): { readonly rollout: unknown } {
 
 /** Fills in the deadlines of an MCP world. */
 function fillMcpDeadlines(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.env) || raw.env.id !== MCP) return raw;
+  if (!isRecord(raw) || !isRecord(raw.env) || !isMcpId(raw.env.id)) return raw;
   return { ...raw, ...withProgramDeadlines(raw.rollout) };
 }
 

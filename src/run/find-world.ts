@@ -4,10 +4,11 @@ import { nearest } from '../config/nearest.ts';
 import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { MCP } from '../core/tool-world.ts';
+import { isMcpId, MCP } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/module-url.ts';
-import { AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { AGENTGYM, isModulePath, isOpenEnvUrl, mcpFileOf, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { readMcpFile } from '../world/mcp/options-file.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';
 
@@ -27,13 +28,13 @@ export function worldIds(): readonly string[] {
 
 /**
  * Finds a world's module.
- * @param id of the registry, `agentgym`, `agent`, `mcp`, `openenv+<URL>`, or a module's path (relative to the working folder)
+ * @param id of the registry, `agentgym`, `agent`, `mcp`, `mcp:<file>`, `openenv+<URL>`, or a module's path (relative to the working folder)
  * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` has no `world`
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
   if (id === AGENT) return clientUrl('../gateway/agent-world.js', AGENT, options);
-  if (id === MCP) return clientUrl('../world/mcp/mcp-world.js', MCP, options);
+  if (isMcpId(id)) return mcpUrl(id, options);
   if (isOpenEnvUrl(id)) return openEnvUrl(id, options);
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
@@ -68,6 +69,13 @@ function agentGymUrl({ world }: EnvOptions): URL {
   const url = new URL('../world/remote/agentgym-client.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
   return url;
+}
+
+/** URL of the world of an MCP server; options beside those of a file come before them. */
+function mcpUrl(id: string, options: EnvOptions): URL {
+  const file = mcpFileOf(id);
+  const given = file === undefined ? options : { ...readMcpFile(resolve(file)), ...options };
+  return clientUrl('../world/mcp/mcp-world.js', MCP, given);
 }
 
 /** URL of a module that makes a world of its options, with them in the query. */

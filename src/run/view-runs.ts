@@ -1,7 +1,7 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
 
 import { AGENT } from '../core/agent-call.ts';
-import { MCP } from '../core/tool-world.ts';
+import { isMcpId } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { describeLoss } from '../storage/trace-store.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
@@ -55,7 +55,7 @@ export function worldTools(): WorldsOf {
     let world: Pick<World, 'view' | 'draw' | 'screenshot'>;
     try {
       // An agent's program or an MCP server is not started to draw what it did.
-      world = env === AGENT || env === MCP ? toolWorldParts : (await findWorld(env)).world;
+      world = env === AGENT || isMcpId(env) ? toolWorldParts : (await findWorld(env)).world;
     } catch {
       return {};
     }

@@ -8,7 +8,7 @@ import { AGENT } from '../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { MCP } from '../core/tool-world.ts';
+import { isMcpId, MCP } from '../core/tool-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
@@ -32,12 +32,19 @@ export function isServedWorld(id: string): boolean {
   return id === AGENTGYM || isOpenEnvUrl(id);
 }
 
+/** Path of the file with the options of an MCP world, in an id like `mcp:./switches.yaml`; undefined in any other id. */
+export function mcpFileOf(id: string): string | undefined {
+  return isMcpId(id) && id !== MCP ? id.slice(MCP.length + 1) : undefined;
+}
+
 /**
  * Env id with a module's path made absolute; an id of the registry stays as it is.
  * @param folder that relative paths start from
  */
 export function resolveEnvId(id: string, folder: string): string {
   if (!isModulePath(id)) return id;
+  const file = mcpFileOf(id);
+  if (file !== undefined) return `${MCP}:${absolutePath(file, folder)}`;
   return id.startsWith('file:') ? fileURLToPath(id) : absolutePath(id, folder);
 }
 
@@ -65,27 +72,31 @@ export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
 
 /** True for a world whose options name the user's module and tasks. */
 function hasModule({ id }: Pick<ConfiguredEnv, 'id'>): boolean {
-  return id === AGENT || id === MCP;
+  return id === AGENT || isMcpId(id);
 }
 
-/** Options of such a world with the paths of its module and of its tasks made absolute. */
+/** Options of such a world with the paths of its module, its tasks and its working folder made absolute. */
 function locateModule(options: EnvOptions, folder: string): EnvOptions {
-  const { module, tasks } = options;
+  const { module, tasks, cwd } = options;
   return {
     ...options,
+    ...(typeof cwd === 'string' ? { cwd: absolutePath(cwd, folder) } : {}),
     ...(typeof module === 'string' ? { module: absolutePath(module, folder) } : {}),
     ...(typeof tasks === 'string' ? { tasks: absolutePath(tasks, folder) } : {}),
   };
 }
 
-/** Path of the user's module that a world is made of; undefined where there is none. */
+/** Path of the user's module, or file of options, that a world is made of; undefined where there is none. */
 function modulePath({ id, options }: ConfiguredEnv): string | undefined {
+  const file = mcpFileOf(id);
+  if (file !== undefined) return file;
   if (hasModule({ id })) return typeof options.module === 'string' ? options.module : undefined;
   return isModulePath(id) ? id : undefined;
 }
 
 /** World with another path of its module. */
 function withModule<E extends ConfiguredEnv>(env: E, path: string): E {
+  if (mcpFileOf(env.id) !== undefined) return { ...env, id: `${MCP}:${path}` };
   return hasModule(env) ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
 }
 
@@ -137,6 +148,8 @@ export function envLabel(id: string): string {
   if (isOpenEnvUrl(id))
     return /\/([a-z][a-z0-9-]*)\/?$/.exec(new URL(id.replace(OPENENV, '')).pathname)?.[1] ?? 'openenv';
   if (!isModulePath(id)) return id;
+  const file = mcpFileOf(id);
+  if (file !== undefined) return basename(file).replace(/\.(ya?ml|json)$/, '');
   const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
   return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
 }

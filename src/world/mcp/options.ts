@@ -26,6 +26,8 @@ export type Check = z.infer<typeof check>;
 const optionsSchema = z.strictObject({
   /** Command line of a server on standard input and output: one word an entry. `{folder}` is the episode's own folder. */
   command: z.array(text).min(1).optional(),
+  /** Working folder of the command: by default `{folder}` where there is one, else that of this process. */
+  cwd: text.optional(),
   /** URL of a server that speaks streamable HTTP. */
   url: z
     .string()

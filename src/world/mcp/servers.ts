@@ -164,7 +164,7 @@ export class McpServers implements Resources {
 
   async #transport(folder: string | undefined, request: ServerRequest): Promise<Transport> {
     const { InMemoryTransport, StreamableHTTPClientTransport, parseJSONRPCMessage } = this.#client;
-    const { command, url, env, variables, tokenEnv } = this.#options;
+    const { command, cwd, url, env, variables, tokenEnv } = this.#options;
     if (this.#createServer) {
       const server = await this.#createServer(request);
       const [ours, theirs] = InMemoryTransport.createLinkedPair();
@@ -181,7 +181,10 @@ export class McpServers implements Resources {
     const fill = (text: string) => (folder === undefined ? text : text.replaceAll(FOLDER, folder));
     const words = command!.map(fill);
     const filled = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fill(value)]));
-    return new ServerProcess({ words, folder: folder ?? process.cwd(), env: filled, variables }, parseJSONRPCMessage);
+    return new ServerProcess(
+      { words, folder: cwd ?? folder ?? process.cwd(), env: filled, variables },
+      parseJSONRPCMessage,
+    );
   }
 
   async #end(server: McpServer): Promise<void> {
