@@ -13,7 +13,10 @@ export const fixtures = join(import.meta.dirname, '../../fixtures/mcp');
 export function switches(more: EnvOptions = {}, faults: readonly string[] = []): EnvOptions {
   return {
     command: [process.execPath, join(fixtures, 'server.mjs'), ...faults],
-    tasks: ['red', 'green', 'blue'].map((color) => ({ prompt: `Press the ${color} switch.`, expect: color })),
+    tasks: ['red', 'green', 'blue'].map((color) => {
+      const split = color === 'blue' ? 'test' : 'train';
+      return { prompt: `Press the ${color} switch.`, expect: color, split };
+    }),
     verify: { tool: 'state' },
     ...more,
   };
