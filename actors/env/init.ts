@@ -1,12 +1,11 @@
 /** Options of the env pool, picked from the options of a run. */
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { Env, EnvOptions } from '../../src/core/env.ts';
+import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { MCP } from '../../src/core/tool-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { isServedWorld } from '../../src/world/env-id.ts';
-import { listMcpVariables } from '../../src/world/mcp/options.ts';
+import { listHostVariables } from '../../src/world/mcp/options.ts';
 import { tokenVariable } from '../../src/world/remote/options.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
@@ -40,14 +39,13 @@ export function poolOptions(
 /** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
  * variables that an MCP world's options name. */
 function hostVariables({ env, policy, rollout }: RunConfig, envModule: URL): HostVariables {
-  const mcp = envModule.searchParams.get(MCP);
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.apiKeyEnv],
     passed: [
       ...rollout.hostVariables,
       ...(served ? [tokenVariable(env.options)] : []),
-      ...(mcp === null ? [] : listMcpVariables(JSON.parse(mcp) as EnvOptions)),
+      ...listHostVariables(envModule),
     ],
   };
 }

@@ -1,5 +1,7 @@
 /** Worlds over HTTP: env hosts and the server in front of them. */
+import { Writable } from 'node:stream';
 import { openEnvSessions } from '../../actors/tree.ts';
+import { out } from '../console/terminal.ts';
 import { systemClock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
@@ -8,6 +10,7 @@ import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
 import { loadServerPackage } from '../serve/mcp-package.ts';
 import { McpProtocol } from '../serve/mcp-server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
+import { listHostVariables } from '../world/mcp/options.ts';
 import { type FoundWorld, findWorld } from './find-world.ts';
 
 /** Options of a server of worlds. */
@@ -56,9 +59,12 @@ export async function serveWorldByStdio(id: string, settings: EnvServerSettings 
   const ended = new Promise<void>((resolve) => {
     process.stdin.once('end', resolve);
     process.stdin.once('close', resolve);
-    process.stdout.once('error', () => resolve()); // nobody reads
   });
-  const handle = mcp.serveStdio(() => protocol.createServer(mcp));
+  const transport = new mcp.StdioServerTransport(
+    process.stdin,
+    createMessageStream((message) => out.json(message)),
+  );
+  const handle = mcp.serveStdio(() => protocol.createServer(mcp), { transport });
   return {
     ended,
     async close() {
@@ -133,9 +139,24 @@ async function openWorlds(ids: readonly string[], settings: EnvServerSettings) {
     ),
     threads: settings.threads ?? 1,
     isolation: 'thread',
+    variables: { passed: worlds.flatMap(({ url }) => listHostVariables(url)) },
     listActions: false,
     stepDeadlineMs,
     openDeadlineMs: Math.max(30_000, stepDeadlineMs),
   });
   return { worlds, episodes };
+}
+
+/** Makes a stream that hands on each line of JSON that is written to it, as a value. */
+function createMessageStream(take: (message: unknown) => void): Writable {
+  let text = '';
+  return new Writable({
+    decodeStrings: false,
+    write(chunk: string | Buffer, _encoding, done) {
+      const lines = (text + chunk.toString()).split('\n');
+      text = lines.pop()!;
+      for (const line of lines) take(JSON.parse(line));
+      done();
+    },
+  });
 }

@@ -4,6 +4,7 @@ import { MAX_MS } from '../../config/ranges.ts';
 import { describeValue } from '../../core/describe-value.ts';
 import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
+import { parseJson } from '../../core/json-text.ts';
 import { MCP } from '../../core/tool-world.ts';
 
 const text = z.string().min(1);
@@ -135,9 +136,17 @@ export function readMcpTask(entry: unknown, index: number, options: McpOptions):
   return task;
 }
 
-/** Names of the variables that the options ask for: a host that plays the world needs them. */
-export function listMcpVariables(options: EnvOptions): readonly string[] {
-  const { variables, tokenEnv } = optionsSchema.pick({ variables: true, tokenEnv: true }).strip().parse(options);
+/**
+ * Names of the environment variables that a host must have to play a world.
+ * @param url of the world's module; none are needed where it is not that of an MCP world
+ */
+export function listHostVariables(url: URL): readonly string[] {
+  const options = url.searchParams.get(MCP);
+  if (options === null) return [];
+  const { variables, tokenEnv } = optionsSchema
+    .pick({ variables: true, tokenEnv: true })
+    .strip()
+    .parse(parseJson(options));
   return tokenEnv === undefined ? variables : [...variables, tokenEnv];
 }
 
