@@ -5,6 +5,7 @@ import { out } from '../console/terminal.ts';
 import { systemClock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { readApiKey } from '../http/api-key.ts';
 import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
 import { loadServerPackage } from '../serve/mcp-package.ts';
@@ -155,7 +156,7 @@ function createMessageStream(take: (message: unknown) => void): Writable {
     write(chunk: string | Buffer, _encoding, done) {
       const lines = (text + chunk.toString()).split('\n');
       text = lines.pop()!;
-      for (const line of lines) take(JSON.parse(line));
+      for (const line of lines) take(parseJson(line));
       done();
     },
   });

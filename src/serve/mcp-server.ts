@@ -17,6 +17,7 @@ import type { CallToolResult, Tool as ListedTool, Server } from '@modelcontextpr
 import { z } from 'zod';
 import { NO_USAGE, printAgentReply, readAgentCall } from '../core/agent-call.ts';
 import { messageOf } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { ConversationMessage, Tool } from '../core/model-call.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
@@ -309,7 +310,7 @@ function textOfCalls(observation: string): { readonly text: string; readonly isE
 /** Messages of a call; those of an outcome where the episode is over. */
 function readMessages(observation: string): readonly ConversationMessage[] {
   if (observation.startsWith('{"call"')) return readAgentCall(observation).messages;
-  const { messages = [] } = observation === '' ? {} : (JSON.parse(observation) as { messages?: ConversationMessage[] });
+  const { messages = [] } = observation === '' ? {} : (parseJson(observation) as { messages?: ConversationMessage[] });
   return messages;
 }
 

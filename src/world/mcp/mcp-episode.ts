@@ -126,7 +126,7 @@ export class McpEpisode implements ToolEpisode {
         ...(isError ? { isError } : {}),
       }),
     );
-    this.#transcript.push(createReplyMessage(reply, n, messages), ...messages);
+    for (const message of [createReplyMessage(reply, n, messages), ...messages]) this.#transcript.push(message);
   }
 
   #verify(answer: string): Promise<AgentOutcome> {

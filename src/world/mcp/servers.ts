@@ -1,16 +1,13 @@
 /** Servers of an env host: one an episode, or used ones that a reset brings back to their beginning. */
-import { mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { Transport } from '@modelcontextprotocol/client';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { Tool } from '../../core/model-call.ts';
 import type { Resources } from '../../core/world.ts';
 import { readApiKey } from '../../http/api-key.ts';
-import { makeFolder } from '../../storage/atomic-file.ts';
 import { fetchBounded } from './bounded-fetch.ts';
 import type { ClientPackage } from './client-package.ts';
 import { hashTools, McpConnection } from './connection.ts';
+import { createEpisodeFolder, fillEpisodeFolder, removeEpisodeFolder } from './episode-folder.ts';
 import { FOLDER, type McpOptions, type McpTask, usesFolder } from './options.ts';
 import { ServerProcess } from './server-process.ts';
 
@@ -97,7 +94,7 @@ export class McpServers implements Resources {
     const server = this.#idle.pop() ?? (await this.#start(request));
     try {
       if (this.#isDisposed) throw new Error('the host ends');
-      if (server.folder !== undefined) fillFolder(server.folder, request.task);
+      if (server.folder !== undefined) fillEpisodeFolder(server.folder, request.task);
       await this.#reset(server, request.task, signal);
       return server;
     } catch (thrown) {
@@ -130,9 +127,9 @@ export class McpServers implements Resources {
   }
 
   async #start(request: ServerRequest): Promise<McpServer> {
-    const folder = usesFolder(this.#options) ? realpathSync(mkdtempSync(join(tmpdir(), 'longplay-mcp-'))) : undefined;
+    const folder = usesFolder(this.#options) ? createEpisodeFolder() : undefined;
     try {
-      if (folder !== undefined) fillFolder(folder, request.task);
+      if (folder !== undefined) fillEpisodeFolder(folder, request.task);
       const { spec, startTimeoutMs: timeoutMs } = this.#options;
       const transport = () => this.#transport(folder, request);
       const connection = await McpConnection.open({ client: this.#client, transport, spec, timeoutMs });
@@ -140,7 +137,7 @@ export class McpServers implements Resources {
       this.#all.add(server);
       return server;
     } catch (thrown) {
-      removeFolder(folder);
+      if (folder !== undefined) removeEpisodeFolder(folder);
       throw thrown;
     }
   }
@@ -173,6 +170,9 @@ export class McpServers implements Resources {
     }
     if (url !== undefined) {
       const token = tokenEnv === undefined ? undefined : readApiKey(tokenEnv);
+      if (tokenEnv !== undefined && !token) {
+        throw new UserError('BAD_CONFIG', `mcp: tokenEnv: the environment variable ${tokenEnv} is not set`);
+      }
       return new StreamableHTTPClientTransport(new URL(url), {
         fetch: fetchBounded,
         ...(token === undefined ? {} : { requestInit: { headers: { authorization: `Bearer ${token}` } } }),
@@ -192,24 +192,11 @@ export class McpServers implements Resources {
     const at = this.#idle.indexOf(server);
     if (at >= 0) this.#idle.splice(at, 1);
     await server.connection.close();
-    removeFolder(server.folder);
+    if (server.folder !== undefined) removeEpisodeFolder(server.folder);
   }
 }
 
 /** Server as a message names it: its whole command line, its URL or its module. */
 export function nameOf({ command, url, module }: McpOptions): string {
   return command?.join(' ') ?? url ?? module!;
-}
-
-/** Empties a folder and writes the files of a task into it. */
-function fillFolder(folder: string, { files = {} }: McpTask): void {
-  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
-  for (const [path, content] of Object.entries(files)) {
-    makeFolder(dirname(join(folder, path)));
-    writeFileSync(join(folder, path), content);
-  }
-}
-
-function removeFolder(folder: string | undefined): void {
-  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }
