@@ -54,6 +54,8 @@ const optionsSchema = z.strictObject({
   verify: check.optional(),
   /** End of an episode: a reply without calls; with `verified` also a reply after which the check is met. */
   until: z.enum(['answer', 'verified']).default('answer'),
+  /** Servers of one env host at once; an episode beyond them fails. */
+  maxServers: z.int().min(1).max(4096).default(256),
   /** Calls of an episode that reach the server; later ones are answered with an error. */
   maxCalls: z.int().min(1).max(100_000).default(256),
   /** UTF-16 units of a result that the policy reads; the rest is cut with a mark. */
@@ -148,6 +150,24 @@ export function listHostVariables(url: URL): readonly string[] {
     .strip()
     .parse(parseJson(options));
   return tokenEnv === undefined ? variables : [...variables, tokenEnv];
+}
+
+/** Server as a message names it: its whole command line, its URL or its module. */
+export function nameOfServer({ command, url, module }: Pick<McpOptions, 'command' | 'url' | 'module'>): string {
+  return command?.join(' ') ?? url ?? module!;
+}
+
+/**
+ * Describes the command that playing a world starts, for those who did not write its options.
+ * @param url of the world's module; undefined where no command is started
+ */
+export function describeStartedServer(url: URL): string | undefined {
+  const options = url.searchParams.get(MCP);
+  if (options === null) return undefined;
+  const { command, env } = readMcpOptions(parseJson(options) as EnvOptions);
+  if (!command) return undefined;
+  const names = Object.keys(env).join(', ');
+  return `starts the MCP server: ${command.join(' ')}${names === '' ? '' : ` (with ${names})`}`;
 }
 
 /** True where each server has a folder of its own. */

@@ -8,7 +8,7 @@ import { fetchBounded } from './bounded-fetch.ts';
 import type { ClientPackage } from './client-package.ts';
 import { hashTools, McpConnection } from './connection.ts';
 import { createEpisodeFolder, fillEpisodeFolder, removeEpisodeFolder } from './episode-folder.ts';
-import { FOLDER, type McpOptions, type McpTask, usesFolder } from './options.ts';
+import { FOLDER, type McpOptions, type McpTask, nameOfServer, usesFolder } from './options.ts';
 import { ServerProcess } from './server-process.ts';
 
 /** Input of a module's `createServer`: the episode that the server is for. */
@@ -47,6 +47,8 @@ export class McpServers implements Resources {
   readonly #createServer: CreateServer | undefined;
   readonly #idle: McpServer[] = [];
   readonly #all = new Set<McpServer>();
+  /** Servers that are being started. */
+  #starting = 0;
   #isDisposed = false;
 
   private constructor(
@@ -78,7 +80,7 @@ export class McpServers implements Resources {
       server = await probe.#start(first);
     } catch (thrown) {
       if (thrown instanceof UserError) throw thrown;
-      throw new UserError('BAD_CONFIG', `mcp: ${nameOf(options)}: ${messageOf(thrown)}`, { cause: thrown });
+      throw new UserError('BAD_CONFIG', `mcp: ${nameOfServer(options)}: ${messageOf(thrown)}`, { cause: thrown });
     }
     const servers = new McpServers(options, client, createServer, server.hash);
     if (options.reset === 'restart') await probe.#end(server);
@@ -91,7 +93,7 @@ export class McpServers implements Resources {
 
   /** Takes a server at its beginning. @throws {Error} where it cannot be started, or its reset fails */
   async take(request: ServerRequest, signal: AbortSignal): Promise<McpServer> {
-    const server = this.#idle.pop() ?? (await this.#start(request));
+    const server = this.#idle.pop() ?? (await this.#startWithin(request));
     try {
       if (this.#isDisposed) throw new Error('the host ends');
       if (server.folder !== undefined) fillEpisodeFolder(server.folder, request.task);
@@ -113,6 +115,20 @@ export class McpServers implements Resources {
   async dispose(): Promise<void> {
     this.#isDisposed = true;
     await Promise.all([...this.#all].map((server) => this.#end(server)));
+  }
+
+  /** Starts a server, unless there are as many as there may be. */
+  async #startWithin(request: ServerRequest): Promise<McpServer> {
+    const { maxServers } = this.#options;
+    if (this.#all.size + this.#starting >= maxServers) {
+      throw new Error(`${maxServers} servers run already: lower rollout.concurrentGroups, or raise maxServers`);
+    }
+    this.#starting++;
+    try {
+      return await this.#start(request);
+    } finally {
+      this.#starting--;
+    }
   }
 
   async #reset({ connection }: McpServer, task: McpTask, signal: AbortSignal): Promise<void> {
@@ -194,9 +210,4 @@ export class McpServers implements Resources {
     await server.connection.close();
     if (server.folder !== undefined) removeEpisodeFolder(server.folder);
   }
-}
-
-/** Server as a message names it: its whole command line, its URL or its module. */
-export function nameOf({ command, url, module }: McpOptions): string {
-  return command?.join(' ') ?? url ?? module!;
 }

@@ -10,6 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { readAgentCall } from '../../../../src/core/agent-call.ts';
 import type { EnvOptions, Session } from '../../../../src/core/env.ts';
 import { startEnvServer } from '../../../../src/run/serve-worlds.ts';
+import { readMcpFile } from '../../../../src/world/mcp/options-file.ts';
 import { act, callTool, findProcesses, openMcp } from '../lab.ts';
 
 const isLong = process.env.LONGPLAY_LONG === '1';
@@ -68,6 +69,28 @@ describe('servers of others', () => {
       expect(await session.step(act([]))).toMatchObject({ reward: 0, success: false });
     });
     expect(findProcesses('longplay-mcp-')).toEqual([]);
+  });
+
+  it.skipIf(skipped['server-filesystem'])('server-filesystem, by the file of experiments/mcp', async () => {
+    const file = new URL('../../../../experiments/mcp/files.yaml', import.meta.url).pathname;
+    const options = { ...readMcpFile(file), command: [...serverOf('server-filesystem'), '{folder}'] };
+    const { env, dispose } = await openMcp(options);
+    const solutions = [
+      [['move_file', { source: 'notes/draft.txt', destination: 'notes/final.txt' }]],
+      [['write_file', { path: 'status.txt', content: 'done' }]],
+      [['write_file', { path: 'longest.txt', content: 'one two three four' }]],
+      [['write_file', { path: 'next.txt', content: '42' }]],
+    ] as const;
+    expect(solutions).toHaveLength(env.tasks.count);
+    for (const [index, calls] of solutions.entries()) {
+      for (const reward of [0, 1]) {
+        const session = await env.open({ env: 'mcp', index, seed: 0 });
+        if (reward === 1) await session.step(act(calls));
+        expect(await session.step(act([], 'done'))).toMatchObject({ reward });
+        await session.close();
+      }
+    }
+    await dispose();
   });
 
   it.skipIf(skipped['server-memory'])('server-memory, with the end state in structured content', async () => {
