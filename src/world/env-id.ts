@@ -86,6 +86,11 @@ function locateModule(options: EnvOptions, folder: string): EnvOptions {
   };
 }
 
+/** True for an MCP server that a configuration itself describes: another machine must not start it for that alone. */
+export function describesMcpServer({ id, options }: ConfiguredEnv): boolean {
+  return isMcpId(id) && (id === MCP || Object.keys(options).length > 0);
+}
+
 /** Path of the user's module, or file of options, that a world is made of; undefined where there is none. */
 function modulePath({ id, options }: ConfiguredEnv): string | undefined {
   const file = mcpFileOf(id);
