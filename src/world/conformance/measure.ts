@@ -42,8 +42,9 @@ const LEAK_TOTAL = 256 * 1024;
 const MAX_TURNS = 30;
 /** Sessions that are held at once, at most: each may be a process. */
 const HELD_SESSIONS = 1000;
-/** Milliseconds after which no further session is opened to be timed, or to be held. */
-const MEASURE_MS = 10_000;
+/** Milliseconds after which no further episode is timed, and no further session is held. */
+const TIMED_MS = 10_000;
+const HOLD_MS = 2000;
 const CHECKPOINTS = 10;
 
 /**
@@ -69,7 +70,7 @@ export async function measureCosts(
     return result;
   };
   const began = clock.now();
-  for (let n = 0; n < episodes && (n === 0 || clock.now() - began < MEASURE_MS); n++) {
+  for (let n = 0; n < episodes && (n === 0 || clock.now() - began < TIMED_MS); n++) {
     if (n % 16 === 0) onProgress();
     const session = await measureMs(times.open, () =>
       open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] }),
@@ -103,7 +104,7 @@ async function measureHeldBytes(env: Env, rng: Rng, clock: Clock, onProgress: ()
   const before = bytesInUse();
   const began = clock.now();
   const sessions: Session[] = [];
-  for (let n = 0; n < HELD_SESSIONS && (n === 0 || clock.now() - began < MEASURE_MS); n++) {
+  for (let n = 0; n < HELD_SESSIONS && (n === 0 || clock.now() - began < HOLD_MS); n++) {
     if (n % 16 === 0) onProgress();
     const session = await open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] });
     for (let t = 0; t < 5; t++) if ((await randomStep(session, rng)).kind === 'terminated') break;

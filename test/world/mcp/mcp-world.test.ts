@@ -305,8 +305,8 @@ describe('an MCP world', () => {
         const session = await openSession(env, 0);
         folder = await callTool(session, 'where');
         expect(existsSync(join(folder, 'notes/a.txt'))).toBe(true);
-        expect(await session.step(act([]))).toMatchObject({ reward: 1 });
-        await callTool(session, 'where').catch(() => '');
+        if (round === 0) await callTool(session, 'litter');
+        else expect(await session.step(act([]))).toMatchObject({ reward: 1 });
         await session.close();
       }
       await dispose();
@@ -327,15 +327,16 @@ const MEMORY = [
 
 /** Server with two tools on its folder. */
 const FOLDER_SERVER = `
-  const { readdirSync } = require('node:fs');
+  const { readdirSync, writeFileSync } = require('node:fs');
   const tool = (name) => ({ name, inputSchema: { type: 'object' } });
   const { createInterface } = require('node:readline');
   createInterface({ input: process.stdin }).on('line', (line) => {
     const { id, method, params } = JSON.parse(line);
     const result = {
       initialize: () => ({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'f', version: '1' } }),
-      'tools/list': () => ({ tools: [tool('where'), tool('list')] }),
+      'tools/list': () => ({ tools: [tool('where'), tool('list'), tool('litter')] }),
       'tools/call': () => {
+        if (params.name === 'litter') writeFileSync('litter.txt', '');
         const found = readdirSync('.', { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
         const text = params.name === 'where' ? process.argv[1] : found.map((one) => (one.parentPath + '/' + one.name).replace('./', '')).join(' ');
         return { content: [{ type: 'text', text }] };
