@@ -54,7 +54,7 @@ const optionsSchema = z.strictObject({
   verify: check.optional(),
   /** End of an episode: a reply without calls; with `verified` also a reply after which the check is met. */
   until: z.enum(['answer', 'verified']).default('answer'),
-  /** Servers of one env host at once; an episode beyond them fails. */
+  /** Processes of one env host at once; an episode beyond them fails. */
   maxServers: z.int().min(1).max(4096).default(256),
   /** Calls of an episode that reach the server; later ones are answered with an error. */
   maxCalls: z.int().min(1).max(100_000).default(256),

@@ -119,8 +119,8 @@ export class McpServers implements Resources {
 
   /** Starts a server, unless there are as many as there may be. */
   async #startWithin(request: ServerRequest): Promise<McpServer> {
-    const { maxServers } = this.#options;
-    if (this.#all.size + this.#starting >= maxServers) {
+    const { command, maxServers } = this.#options;
+    if (command && this.#all.size + this.#starting >= maxServers) {
       throw new Error(`${maxServers} servers run already: lower rollout.concurrentGroups, or raise maxServers`);
     }
     this.#starting++;

@@ -243,6 +243,16 @@ describe('an MCP world', () => {
     await dispose();
   });
 
+  it('starts no more processes than it may', async () => {
+    const { env, dispose } = await openMcp(switches({ maxServers: 2 }));
+    const [one, other] = await Promise.all([openSession(env, 0), openSession(env, 0)]);
+    await expect(openSession(env, 0)).rejects.toThrow('2 servers run already: lower rollout.concurrentGroups');
+    await one.close();
+    await (await openSession(env, 0)).close();
+    await other.close();
+    await dispose();
+  });
+
   it('resets a used server by a call', async () => {
     const { env, dispose } = await openMcp(switches({ reset: { tool: 'reset' }, tools: ['press', 'fault'] }));
     for (let round = 0; round < 3; round++) {
