@@ -5,6 +5,7 @@ import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { isServedWorld } from '../../src/world/env-id.ts';
+import { listHostVariables } from '../../src/world/mcp/options.ts';
 import { tokenVariable } from '../../src/world/remote/options.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
@@ -28,19 +29,24 @@ export function poolOptions(
     openDeadlineMs,
     maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
-    variables: hostVariables(config),
+    variables: hostVariables(config, options.envModule),
     clock: system.clock,
     outside: (work) => system.outside(work),
     chaos,
   };
 }
 
-/** Keys that the configuration names are none of a world's business; the token of its own server is. */
-function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
+/** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
+ * variables that an MCP world's options name. */
+function hostVariables({ env, policy, rollout }: RunConfig, envModule: URL): HostVariables {
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.apiKeyEnv],
-    passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
+    passed: [
+      ...rollout.hostVariables,
+      ...(served ? [tokenVariable(env.options)] : []),
+      ...listHostVariables(envModule),
+    ],
   };
 }
 

@@ -5,9 +5,9 @@
  * Elsewhere a thread's children cannot be distinguished from ours and stay, and on Windows those of a process too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { HOST_MARK } from '../../src/runtime/host-mark.ts';
 
-/** Environment variable that holds a host's mark. */
-export const HOST_MARK = 'LONGPLAY_ENV_HOST';
+export { HOST_MARK };
 
 /** Hosts lead a process group of their own here, so that it can be ended as a whole. */
 export const HAS_GROUPS = process.platform !== 'win32';

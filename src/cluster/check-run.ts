@@ -6,6 +6,7 @@ import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { describesMcpServer } from '../world/env-id.ts';
 import { MAX_WEIGHTS_BYTES } from './broker.ts';
 
 /** Facts of a run that decide whether workers can play for it. */
@@ -30,6 +31,11 @@ export function checkClusterRun(
   const refuse = (why: string) => new UserError('BAD_CONFIG', `--cluster: ${why}`);
   if (mode === 'serial') throw refuse('a serial run is one event loop; leave --serial out');
   if (chaos) throw refuse('faults are injected on one machine; leave --chaos out');
+  if (describesMcpServer(config.env)) {
+    throw refuse(
+      'workers play an MCP server of a file on their machine: write env.options into one (env.id: mcp:./server.yaml)',
+    );
+  }
   if (verify > 0 && replay === 'never') {
     throw refuse("--verify plays episodes again, and this world's actions have effects outside; leave it out");
   }

@@ -8,6 +8,7 @@ import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
 import { isRecord } from '../core/record.ts';
+import { isMcpId } from '../core/tool-world.ts';
 import { countMistakes, explain } from './explain.ts';
 import { checkKeyRules } from './key-rules.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS } from './policy-kinds.ts';
@@ -47,7 +48,7 @@ const MAX_MISTAKES = 20;
  */
 export function checkRunConfig(given: unknown, source: string): RunConfig {
   const { raw, mistakes } = dropRemovedKeys(given);
-  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(agentAsEnv(raw)));
+  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(fillMcpDeadlines(agentAsEnv(raw))));
   const result = runConfigSchema.safeParse(meant);
   if (mistakes.length > 0 || !result.success) {
     const lines = [...mistakes];
@@ -66,8 +67,8 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   return config;
 }
 
-/** Milliseconds that an agent may take between two calls, and to its first: it runs tools of its own. */
-const AGENT_DEADLINES = { stepDeadlineMs: 60_000, openDeadlineMs: 60_000 };
+/** Milliseconds that programs may take for a step, and to open: agents run tools of their own, MCP servers are started. */
+const PROGRAM_DEADLINES = { stepDeadlineMs: 60_000, openDeadlineMs: 60_000 };
 
 /** Writes `agent` as the world that it makes, with the deadlines that programs need. */
 function agentAsEnv(raw: unknown): unknown {
@@ -76,9 +77,19 @@ function agentAsEnv(raw: unknown): unknown {
   if (!agent.success) return { ...raw, env: { id: AGENT } }; // the schema names the mistake
   const { agent: given, rollout, ...rest } = raw;
   const options = typeof given === 'string' ? { module: given } : given;
-  const deadlines =
-    rollout === undefined || isRecord(rollout) ? { rollout: { ...AGENT_DEADLINES, ...rollout } } : { rollout };
-  return { ...rest, env: { id: AGENT, options }, ...deadlines };
+  return { ...rest, env: { id: AGENT, options }, ...withProgramDeadlines(rollout) };
+}
+
+/** Part `rollout` with the deadlines that programs need, where it has none of its own. */
+function withProgramDeadlines(rollout: unknown): { readonly rollout: unknown } {
+  const isFillable = rollout === undefined || isRecord(rollout);
+  return { rollout: isFillable ? { ...PROGRAM_DEADLINES, ...rollout } : rollout };
+}
+
+/** Fills in the deadlines of an MCP world. */
+function fillMcpDeadlines(raw: unknown): unknown {
+  if (!isRecord(raw) || !isRecord(raw.env) || !isMcpId(raw.env.id)) return raw;
+  return { ...raw, ...withProgramDeadlines(raw.rollout) };
 }
 
 /** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */

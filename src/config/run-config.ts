@@ -151,7 +151,10 @@ export const runConfigSchema = z.strictObject({
   /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
   env: z.strictObject({
-    /** Id of a world, path of a module (relative to the configuration's file), or an OpenEnv server: openenv+http://host:8000. */
+    /**
+     * Id of a world, path of a module (relative to the configuration's file), an OpenEnv server: openenv+http://host:8000, or an
+     * MCP server: mcp:./server.yaml.
+     */
     id: z.string().min(1),
     /** Options of the world, as its README lists them. */
     options: z.record(z.string(), z.unknown()).default({}),

@@ -182,6 +182,28 @@ export interface AgentOutcome {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
+/**
+ * Reads the outcome that an agent returned or posted, or that a verifier of a world gave.
+ * @param owner its giver, for the message
+ * @returns undefined for nothing: its reward may come otherwise
+ * @throws {TypeError} for anything but `{ reward, success?, metrics? }`
+ */
+export function readOutcome(value: unknown, owner = 'the agent'): AgentOutcome | undefined {
+  if (value === undefined || value === null) return undefined;
+  const expected = `expected { reward: number, success?: boolean, metrics?: { [name]: number } } of ${owner}`;
+  if (typeof value === 'number') return readOutcome({ reward: value }, owner);
+  if (!isRecord(value)) throw new TypeError(`${expected}, got ${describeValue(value)}`);
+  const { reward, success = typeof reward === 'number' && reward > 0, metrics = {} } = value;
+  if (typeof reward !== 'number' || !Number.isFinite(reward)) {
+    throw new TypeError(`${expected}, got reward ${describeValue(reward)}`);
+  }
+  if (typeof success !== 'boolean') throw new TypeError(`${expected}, got success ${describeValue(success)}`);
+  if (!isRecord(metrics) || !Object.values(metrics).every(Number.isFinite)) {
+    throw new TypeError(`${expected}, got metrics ${describeValue(metrics)}`);
+  }
+  return { reward, success, metrics: metrics as Record<string, number> };
+}
+
 /** Prints an outcome as the text of an observation. */
 export function printAgentOutcome({ reward, success, metrics }: AgentOutcome): string {
   return JSON.stringify({ reward, success, metrics });

@@ -11,6 +11,14 @@ import type { EnvStep, MaybePromise, Session } from './env.ts';
 import type { ConversationMessage, Tool, ToolChoice } from './model-call.ts';
 import { countReply, NO_TOOL_COUNTS } from './tool-counts.ts';
 
+/** Id of the world that an MCP server makes; `options` name the server. */
+export const MCP = 'mcp';
+
+/** True for the id of such a world: `mcp`, or `mcp:` and the path of a file with the options. */
+export function isMcpId(id: unknown): id is string {
+  return typeof id === 'string' && /^mcp(:|$)/.test(id);
+}
+
 /** Result of one call: its text as the policy reads it. */
 export interface ToolResult {
   readonly text: string;

@@ -1,13 +1,7 @@
 /** Options of an agent: the program, its tasks, and what its rewards may be. */
-import { dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { MAX_DATA_BYTES, readText } from '../core/bounded-file.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { EnvOptions } from '../core/env.ts';
-import { messageOf, UserError } from '../core/errors.ts';
-import { parseJson } from '../core/json-text.ts';
-import { isRecord } from '../core/record.ts';
-import { type TaskTable, taskTable } from '../core/task.ts';
+import { UserError } from '../core/errors.ts';
 
 /** Options as a configuration writes them under `agent`, paths made absolute. */
 export interface AgentOptions {
@@ -31,9 +25,6 @@ export interface AgentOptions {
   /** Fate of the reward of an episode that the horizon cut: it counts, or it is 0. */
   readonly rewardAtHorizon: 'keep' | 'drop';
 }
-
-/** Share of the tasks that is held out where they name no split: the last tenth. */
-const HELD_SHARE = 0.1;
 
 /**
  * Checks the options.
@@ -92,60 +83,6 @@ export function readAgentOptions(options: EnvOptions): AgentOptions {
     replay,
     rewardAtHorizon,
   };
-}
-
-/** Tasks of an agent: the table, and what the program gets of each. */
-export interface AgentTasks {
-  readonly table: TaskTable;
-  /** Task as the agent gets it: the entry of the list, or `{ index }` where only their number is known. */
-  task(index: number): unknown;
-}
-
-/**
- * Reads the tasks. An entry may name its `split` (`train` or `test`); without any the last tenth is held out.
- * @param from file that a relative path starts from
- * @throws {UserError} BAD_CONFIG for no task, or a file that is no JSONL
- */
-export function readTasks(given: unknown, from: URL): AgentTasks {
-  const list = typeof given === 'string' ? readTaskFile(resolve(dirname(fileURLToPath(from)), given)) : given;
-  if (typeof list === 'number' && Number.isSafeInteger(list) && list > 0) {
-    return { table: tableOf(list, undefined), task: (index) => ({ index }) };
-  }
-  if (!Array.isArray(list) || list.length === 0) {
-    throw badOption('tasks', "a number, a list of one or more, or a JSONL file (a module exports it as 'tasks')", list);
-  }
-  const entries = list as readonly unknown[];
-  return { table: tableOf(entries.length, entries), task: (index) => entries[index] };
-}
-
-function readTaskFile(path: string): readonly unknown[] {
-  let text: string;
-  try {
-    text = readText(path, MAX_DATA_BYTES);
-  } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `agent: tasks: ${path} cannot be read: ${messageOf(thrown)}`, { cause: thrown });
-  }
-  const lines = text.split('\n').map((line, i) => [line, i + 1] as const);
-  return lines
-    .filter(([line]) => line.trim() !== '')
-    .map(([line, number]) => {
-      try {
-        return parseJson(line);
-      } catch (thrown) {
-        throw new UserError('BAD_CONFIG', `agent: tasks: ${path}:${number}: expected JSON, got ${messageOf(thrown)}`);
-      }
-    });
-}
-
-/** Table of the tasks, with the held-out ones as they name them, or the last tenth. */
-function tableOf(count: number, entries: readonly unknown[] | undefined): TaskTable {
-  const splits = entries?.map((entry) => (isRecord(entry) ? entry.split : undefined));
-  if (splits?.includes('test')) {
-    const held = splits.flatMap((split, index) => (split === 'test' ? [[index, index] as const] : []));
-    return taskTable(count, held, 'agent');
-  }
-  const held = Math.floor(count * HELD_SHARE);
-  return taskTable(count, held === 0 ? [] : [[count - held, count - 1]], 'agent');
 }
 
 function isTexts(value: unknown): value is readonly string[] {

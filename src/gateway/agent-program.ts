@@ -4,7 +4,7 @@
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { AgentOutcome } from '../core/agent-call.ts';
+import { type AgentOutcome, readOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
@@ -254,25 +254,4 @@ function outcomeIn(line: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * Reads what an agent returned or posted.
- * @returns undefined for nothing: its reward may come otherwise
- * @throws {TypeError} for anything but `{ reward, success?, metrics? }`
- */
-export function readOutcome(value: unknown): AgentOutcome | undefined {
-  if (value === undefined || value === null) return undefined;
-  const expected = 'expected { reward: number, success?: boolean, metrics?: { [name]: number } } of the agent';
-  if (typeof value === 'number') return readOutcome({ reward: value });
-  if (!isRecord(value)) throw new TypeError(`${expected}, got ${describeValue(value)}`);
-  const { reward, success = typeof reward === 'number' && reward > 0, metrics = {} } = value;
-  if (typeof reward !== 'number' || !Number.isFinite(reward)) {
-    throw new TypeError(`${expected}, got reward ${describeValue(reward)}`);
-  }
-  if (typeof success !== 'boolean') throw new TypeError(`${expected}, got success ${describeValue(success)}`);
-  if (!isRecord(metrics) || !Object.values(metrics).every(Number.isFinite)) {
-    throw new TypeError(`${expected}, got metrics ${describeValue(metrics)}`);
-  }
-  return { reward, success, metrics: metrics as Record<string, number> };
 }

@@ -9,15 +9,16 @@
  * Randomness   the program's; it gets a seed.
  */
 import { pathToFileURL } from 'node:url';
-import { AGENT, type AgentOutcome } from '../core/agent-call.ts';
+import { AGENT, type AgentOutcome, readOutcome } from '../core/agent-call.ts';
 import { describeValue } from '../core/describe-value.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import { taskName } from '../core/task.ts';
+import { readTaskList, type TaskList } from '../core/task-list.ts';
 import type { Resources, World } from '../core/world.ts';
 import { explainLoadError } from '../runtime/module-url.ts';
-import { type AgentOptions, type AgentTasks, readAgentOptions, readTasks } from './agent-options.ts';
+import { type AgentOptions, readAgentOptions } from './agent-options.ts';
 import {
   type AgentProgram,
   type AgentRun,
@@ -25,7 +26,6 @@ import {
   commandProgram,
   MODEL_NAME,
   moduleProgram,
-  readOutcome,
 } from './agent-program.ts';
 import { AgentSession } from './agent-session.ts';
 import type { Gateway, GatewayEpisode } from './gateway.ts';
@@ -65,7 +65,7 @@ export async function connect(query: URLSearchParams): Promise<World<HostGateway
 function createEnv(
   options: AgentOptions,
   program: AgentProgram,
-  tasks: AgentTasks,
+  tasks: TaskList,
   resources: HostGateway | undefined,
 ): Env {
   const { replay, rewardAtHorizon } = options;
@@ -107,19 +107,19 @@ async function finish(
 /** Loads the program and its tasks. @throws {UserError} BAD_CONFIG */
 async function loadProgram(options: AgentOptions): Promise<{
   readonly program: AgentProgram;
-  readonly tasks: AgentTasks;
+  readonly tasks: TaskList;
   /** Ends what the program keeps between episodes. */
   readonly end: () => void;
 }> {
   const { module: path, command, url: service, tasks: given } = options;
   const here = pathToFileURL(`${process.cwd()}/config.yaml`);
   if (service !== undefined) {
-    const tasks = readTasks(requireTasks(given, 'a service'), here);
+    const tasks = readTaskList(requireTasks(given, 'a service'), here, AGENT);
     const { play, close } = openRemoteProgram(service);
     return { program: play, tasks, end: close };
   }
   if (command) {
-    const tasks = readTasks(requireTasks(given, 'a command'), here);
+    const tasks = readTaskList(requireTasks(given, 'a command'), here, AGENT);
     if (!options.reuse) return { program: commandProgram(command, process.cwd()), tasks, end: () => {} };
     const pool = new CommandPool(command, process.cwd());
     return { program: pool.play, tasks, end: () => pool.dispose() };
@@ -142,7 +142,7 @@ async function loadProgram(options: AgentOptions): Promise<{
   }
   return {
     program: moduleProgram(agent as (run: AgentRun) => unknown),
-    tasks: readTasks(given ?? exported.tasks, url),
+    tasks: readTaskList(given ?? exported.tasks, url, AGENT),
     end: () => {},
   };
 }

@@ -9,7 +9,7 @@
  *
  * @see eval-protocol's python-sdk, `RemoteRolloutProcessor` and `InitRequest`
  */
-import type { AgentOutcome } from '../core/agent-call.ts';
+import { type AgentOutcome, readOutcome } from '../core/agent-call.ts';
 import { systemClock } from '../core/clock.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -17,7 +17,7 @@ import { isRecord } from '../core/record.ts';
 import { sleep } from '../http/attempts.ts';
 import { HttpClient, parseAnswer } from '../http/http-client.ts';
 import { RemoteError } from '../http/retry.ts';
-import { type AgentProgram, type AgentRun, readOutcome } from './agent-program.ts';
+import type { AgentProgram, AgentRun } from './agent-program.ts';
 
 /** Milliseconds in which an episode must be started, as Eval Protocol asks. */
 const INIT_MS = 30_000;

@@ -13,14 +13,13 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { AgentOutcome } from '../core/agent-call.ts';
+import { type AgentOutcome, readOutcome } from '../core/agent-call.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ModelCall } from '../core/model-call.ts';
 import type { Refusal } from '../http/access.ts';
 import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app.ts';
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
-import { readOutcome } from './agent-program.ts';
 import { compactHistory } from './compaction.ts';
 import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
 import { DIALECTS } from './dialects/dialects.ts';

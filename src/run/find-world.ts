@@ -4,9 +4,11 @@ import { nearest } from '../config/nearest.ts';
 import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { isMcpId, MCP } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/module-url.ts';
-import { AGENTGYM, isModulePath, isOpenEnvUrl, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { AGENTGYM, isModulePath, isOpenEnvUrl, mcpFileOf, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import { readMcpFile } from '../world/mcp/options-file.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';
 
@@ -26,16 +28,17 @@ export function worldIds(): readonly string[] {
 
 /**
  * Finds a world's module.
- * @param id of the registry, `agentgym`, `agent`, `openenv+<URL>`, or a module's path (relative to the working folder)
+ * @param id of the registry, `agentgym`, `agent`, `mcp`, `mcp:<file>`, `openenv+<URL>`, or a module's path (relative to the working folder)
  * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` has no `world`
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
-  if (id === AGENT) return agentUrl(options);
+  if (id === AGENT) return clientUrl('../gateway/agent-world.js', AGENT, options);
+  if (isMcpId(id)) return mcpUrl(id, options);
   if (isOpenEnvUrl(id)) return openEnvUrl(id, options);
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
-  const ids = [...Object.keys(registry), AGENTGYM];
+  const ids = [...Object.keys(registry), AGENTGYM, MCP];
   // A module beside: its path was meant, which needs a slash to differ from an id.
   const meant = moduleAt(resolve(id)) === undefined ? nearest(id, ids) : `./${id}`;
   throw new UserError(
@@ -68,10 +71,17 @@ function agentGymUrl({ world }: EnvOptions): URL {
   return url;
 }
 
-/** URL of the world of an agent, with its options in the query. */
-function agentUrl(options: EnvOptions): URL {
-  const url = new URL('../gateway/agent-world.js', import.meta.url);
-  url.searchParams.set('agent', JSON.stringify(options));
+/** URL of the world of an MCP server; options beside those of a file come before them. */
+function mcpUrl(id: string, options: EnvOptions): URL {
+  const file = mcpFileOf(id);
+  const given = file === undefined ? options : { ...readMcpFile(resolve(file)), ...options };
+  return clientUrl('../world/mcp/mcp-world.js', MCP, given);
+}
+
+/** URL of a module that makes a world of its options, with them in the query. */
+function clientUrl(module: string, name: string, options: EnvOptions): URL {
+  const url = new URL(module, import.meta.url);
+  url.searchParams.set(name, JSON.stringify(options));
   return url;
 }
 

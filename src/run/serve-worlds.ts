@@ -1,11 +1,18 @@
 /** Worlds over HTTP: env hosts and the server in front of them. */
+import { Writable } from 'node:stream';
 import { openEnvSessions } from '../../actors/tree.ts';
+import { out } from '../console/terminal.ts';
 import { systemClock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import { readApiKey } from '../http/api-key.ts';
 import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
-import { findWorld } from './find-world.ts';
+import { loadServerPackage } from '../serve/mcp-package.ts';
+import { McpProtocol } from '../serve/mcp-server.ts';
+import { worldPrompt } from '../text/prompts/world-prompt.ts';
+import { listHostVariables } from '../world/mcp/options.ts';
+import { type FoundWorld, findWorld } from './find-world.ts';
 
 /** Options of a server of worlds. */
 export interface EnvServerSettings {
@@ -27,14 +34,91 @@ export interface EnvServerSettings {
   readonly stepSeconds?: number;
   /** Options of the world, where one is served. */
   readonly options?: EnvOptions;
+  /** True to serve the Model Context Protocol at `/mcp/<world>` too. */
+  readonly mcp?: boolean;
+}
+
+/** World that is played over standard input and output. */
+export interface StdioServer {
+  /** Resolves when the client has gone. */
+  readonly ended: Promise<void>;
+  close(): Promise<void>;
 }
 
 /**
- * Serves worlds by AgentGym's protocol and OpenEnv's, until `close`.
+ * Serves a world by the Model Context Protocol over this process's standard input and output, until the client closes them.
+ * Nothing else may write there.
+ * @throws {UserError} MISSING_ENGINE without the package; as `startEnvServer`
+ */
+export async function serveWorldByStdio(id: string, settings: EnvServerSettings = {}): Promise<StdioServer> {
+  const mcp = await loadServerPackage();
+  const { worlds, episodes } = await openWorlds([id], settings);
+  const [{ env, world }] = worlds as [FoundWorld];
+  const limits = { maxSessions: settings.maxSessions ?? 4096, idleMs: 60_000 * (settings.idleMinutes ?? 30) };
+  const prompt = worldPrompt(world, settings.options ?? {}, env.description);
+  const protocol = new McpProtocol({ env, prompt }, episodes, limits, () => systemClock.now(), { isOneClient: true });
+  const ended = new Promise<void>((resolve) => {
+    process.stdin.once('end', resolve);
+    process.stdin.once('close', resolve);
+  });
+  const transport = new mcp.StdioServerTransport(
+    process.stdin,
+    createMessageStream((message) => out.json(message)),
+  );
+  const handle = mcp.serveStdio(() => protocol.createServer(mcp), { transport });
+  return {
+    ended,
+    async close() {
+      await handle.close();
+      protocol.close();
+      await episodes.stop();
+    },
+  };
+}
+
+/**
+ * Serves worlds by AgentGym's protocol and OpenEnv's, and by the Model Context Protocol where it is asked for, until `close`.
  * @param ids worlds by id, or modules by path
  * @throws {UserError} UNKNOWN_ENV, BAD_ARGUMENT
  */
 export async function startEnvServer(ids: readonly string[], settings: EnvServerSettings = {}): Promise<EnvServer> {
+  const mcp = settings.mcp ? await loadServerPackage() : undefined;
+  const { worlds, episodes } = await openWorlds(ids, settings);
+  try {
+    const server = await serveEnvs({
+      worlds,
+      episodes,
+      clock: systemClock,
+      host: settings.host ?? '127.0.0.1',
+      port: settings.port ?? 0,
+      token: readApiKey('LONGPLAY_SERVER_TOKEN'),
+      maxSessions: settings.maxSessions ?? 4096,
+      idleMs: 60_000 * (settings.idleMinutes ?? 30),
+      maxBodyBytes: settings.maxBody ?? 1024 * 1024,
+      requestsPerSecond: settings.rate ?? 100_000,
+      mcp,
+    });
+    return {
+      url: server.url,
+      ids: server.ids,
+      counts: server.counts,
+      unref: () => server.unref(),
+      get sessions() {
+        return server.sessions;
+      },
+      async close() {
+        await server.close();
+        await episodes.stop();
+      },
+    };
+  } catch (thrown) {
+    await episodes.stop();
+    throw thrown;
+  }
+}
+
+/** Finds worlds and starts the hosts that play them. */
+async function openWorlds(ids: readonly string[], settings: EnvServerSettings) {
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
   const options = settings.options ?? {};
   if (ids.length > 1 && Object.keys(options).length > 0) {
@@ -56,38 +140,24 @@ export async function startEnvServer(ids: readonly string[], settings: EnvServer
     ),
     threads: settings.threads ?? 1,
     isolation: 'thread',
+    variables: { passed: worlds.flatMap(({ url }) => listHostVariables(url)) },
     listActions: false,
     stepDeadlineMs,
     openDeadlineMs: Math.max(30_000, stepDeadlineMs),
   });
-  try {
-    const server = await serveEnvs({
-      worlds,
-      episodes,
-      clock: systemClock,
-      host: settings.host ?? '127.0.0.1',
-      port: settings.port ?? 0,
-      token: readApiKey('LONGPLAY_SERVER_TOKEN'),
-      maxSessions: settings.maxSessions ?? 4096,
-      idleMs: 60_000 * (settings.idleMinutes ?? 30),
-      maxBodyBytes: settings.maxBody ?? 1024 * 1024,
-      requestsPerSecond: settings.rate ?? 100_000,
-    });
-    return {
-      url: server.url,
-      ids: server.ids,
-      counts: server.counts,
-      unref: () => server.unref(),
-      get sessions() {
-        return server.sessions;
-      },
-      async close() {
-        await server.close();
-        await episodes.stop();
-      },
-    };
-  } catch (thrown) {
-    await episodes.stop();
-    throw thrown;
-  }
+  return { worlds, episodes };
+}
+
+/** Makes a stream that hands on each line of JSON that is written to it, as a value. */
+function createMessageStream(take: (message: unknown) => void): Writable {
+  let text = '';
+  return new Writable({
+    decodeStrings: false,
+    write(chunk: string | Buffer, _encoding, done) {
+      const lines = (text + chunk.toString()).split('\n');
+      text = lines.pop()!;
+      for (const line of lines) take(parseJson(line));
+      done();
+    },
+  });
 }

@@ -24,6 +24,7 @@ import { localUrl } from '../runtime/module-url.ts';
 import { readIdentity } from '../storage/run-identity.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
+import { describeStartedServer } from '../world/mcp/options.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { checkEnvServer } from '../world/remote/check-server.ts';
 
@@ -42,6 +43,8 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const module = await loadWorld(localUrl(options.envModule), world.id);
   const env = describeEnv(module, world.id, world.options);
   await checkEnvServer(options.config);
+  const started = describeStartedServer(options.envModule);
+  if (started !== undefined) onNotice(started);
   const tasks = listTrainTasks(env, options.config.tasks);
   if (learn && !policyKindOf(options.config).learns) {
     throw new UserError(

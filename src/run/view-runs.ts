@@ -1,6 +1,7 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
 
 import { AGENT } from '../core/agent-call.ts';
+import { isMcpId } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { describeLoss } from '../storage/trace-store.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
@@ -53,8 +54,8 @@ export function worldTools(): WorldsOf {
   const load = async (env: string): Promise<WorldTools> => {
     let world: Pick<World, 'view' | 'draw' | 'screenshot'>;
     try {
-      // The program of an agent is not started to draw what it did.
-      world = env === AGENT ? toolWorldParts : (await findWorld(env)).world;
+      // An agent's program or an MCP server is not started to draw what it did.
+      world = env === AGENT || isMcpId(env) ? toolWorldParts : (await findWorld(env)).world;
     } catch {
       return {};
     }

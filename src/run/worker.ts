@@ -9,7 +9,7 @@ import { absoluteModel } from '../config/paths.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { resolveEnvId } from '../world/env-id.ts';
+import { describesMcpServer, isModulePath, resolveEnvId } from '../world/env-id.ts';
 import { worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
@@ -89,9 +89,12 @@ async function readAnnouncement(broker: Broker, { run, url }: WorkOptions): Prom
 }
 
 /** Returns the run's configuration with this machine's paths. A module's path is never taken from another machine. */
-function localConfigOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
+export function localConfigOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
   const config = checkRunConfig(theirs, `run '${run}'`);
   const own = typeof identity.world === 'string';
+  if (describesMcpServer(config.env) || (!own && isModulePath(config.env.id))) {
+    throw new UserError('BAD_ARGUMENT', `run '${run}' names code to start here ('${config.env.id}'): it is not played`);
+  }
   if (own && env === undefined) {
     throw new UserError(
       'BAD_ARGUMENT',

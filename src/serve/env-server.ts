@@ -1,6 +1,7 @@
 /**
  * Environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world is
- * served), OpenEnv's under `/openenv/<world>/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread only
+ * served), OpenEnv's under `/openenv/<world>/…`, the Model Context Protocol at `/mcp/<world>` where it is asked for, `/health`
+ * and `/metrics`. Episodes run on the env hosts; this thread only
  * reads, waits and writes.
  */
 import { WebSocketServer } from 'ws';
@@ -13,6 +14,8 @@ import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
 import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { Episodes } from './episodes.ts';
+import type { ServerPackage } from './mcp-package.ts';
+import { McpProtocol } from './mcp-server.ts';
 import { OpenEnvProtocol } from './openenv-server.ts';
 import { problem } from './problem.ts';
 import { metricsAnswer } from './server-metrics.ts';
@@ -20,7 +23,7 @@ import { metricsAnswer } from './server-metrics.ts';
 /** Served world. */
 export interface ServedEnv {
   readonly env: Env;
-  readonly world: Pick<World, 'agentgym' | 'draw' | 'prompt'>;
+  readonly world: Pick<World, 'agentgym' | 'draw' | 'prompt' | 'tools'>;
 }
 
 /** Id under which the hosts must know a world with the options of its AgentGym dialect. */
@@ -36,6 +39,8 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
   readonly worlds: readonly ServedEnv[];
   readonly episodes: Episodes;
   readonly clock: Clock;
+  /** Package of the Model Context Protocol; without it `/mcp/<world>` is not served. */
+  readonly mcp?: ServerPackage | undefined;
 }
 
 /** Server of worlds that has started. */
@@ -77,6 +82,23 @@ function protocolsOf(options: EnvServerOptions, now: () => number): Protocols {
   return { openEnv, agentGym, root };
 }
 
+/** Model Context Protocol of each world, where the package is there. */
+function mcpProtocolsOf(options: EnvServerOptions, now: () => number): ReadonlyMap<string, McpProtocol> {
+  const { worlds, episodes, mcp } = options;
+  if (!mcp) return new Map();
+  return new Map(
+    worlds.map(({ env, world }) => {
+      const prompt = worldPrompt(world, {}, env.description);
+      return [env.id, new McpProtocol({ env, prompt }, episodes, options, now, { isOneClient: false })];
+    }),
+  );
+}
+
+/** Handler of the requests of a world: of the revision of 2026-07-28, and of earlier ones without sessions. */
+function handlerOf(mcp: ServerPackage, protocol: McpProtocol, { maxBodyBytes = 1024 * 1024 }: EnvServerOptions) {
+  return mcp.createMcpHandler(() => protocol.createServer(mcp), { maxRequestBodySize: maxBodyBytes });
+}
+
 /** Answers by the protocol that a request's path names. */
 function route({ openEnv, agentGym, root }: Protocols, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
   const { path } = request;
@@ -103,7 +125,8 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const protocols = protocolsOf(options, now);
   const { openEnv, agentGym } = protocols;
   const ids = worlds.map(({ env }) => env.id);
-  const counted = [...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
+  const mcp = mcpProtocolsOf(options, now);
+  const counted = [...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions), ...mcp.values()];
   const sessions = () => counted.reduce((sum, { count }) => sum + count, 0);
   let expired = 0;
   let server: HttpServer | undefined;
@@ -126,6 +149,8 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
       ]),
     ),
   );
+  const mcpHandlers = new Map([...mcp].map(([id, protocol]) => [id, handlerOf(options.mcp!, protocol, options)]));
+  app.all('/mcp/:id', (c, next) => mcpHandlers.get(c.req.param('id'))?.fetch(c.req.raw) ?? next());
   app.all(
     '*',
     handle((request) => route(protocols, request)),

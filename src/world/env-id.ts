@@ -8,6 +8,7 @@ import { AGENT } from '../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { isMcpId, MCP } from '../core/tool-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
@@ -31,12 +32,19 @@ export function isServedWorld(id: string): boolean {
   return id === AGENTGYM || isOpenEnvUrl(id);
 }
 
+/** Path of the file with the options of an MCP world, in an id like `mcp:./switches.yaml`; undefined in any other id. */
+export function mcpFileOf(id: string): string | undefined {
+  return isMcpId(id) && id !== MCP ? id.slice(MCP.length + 1) : undefined;
+}
+
 /**
  * Env id with a module's path made absolute; an id of the registry stays as it is.
  * @param folder that relative paths start from
  */
 export function resolveEnvId(id: string, folder: string): string {
   if (!isModulePath(id)) return id;
+  const file = mcpFileOf(id);
+  if (file !== undefined) return `${MCP}:${absolutePath(file, folder)}`;
   return id.startsWith('file:') ? fileURLToPath(id) : absolutePath(id, folder);
 }
 
@@ -57,30 +65,44 @@ export interface ConfiguredEnv {
 export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   const { world } = env.options;
   const located = { ...env, id: resolveEnvId(env.id, folder) };
-  if (env.id === AGENT) return { ...located, options: locateAgent(env.options, folder) };
+  if (hasModule(env)) return { ...located, options: locateModule(env.options, folder) };
   if (env.id !== AGENTGYM || typeof world !== 'string') return located;
   return { ...located, options: { ...env.options, world: resolveEnvId(world, folder) } };
 }
 
-/** Options of an agent with the paths of its module and of its tasks made absolute. */
-function locateAgent(options: EnvOptions, folder: string): EnvOptions {
-  const { module, tasks } = options;
+/** True for a world whose options name the user's module and tasks. */
+function hasModule({ id }: Pick<ConfiguredEnv, 'id'>): boolean {
+  return id === AGENT || isMcpId(id);
+}
+
+/** Options of such a world with the paths of its module, its tasks and its working folder made absolute. */
+function locateModule(options: EnvOptions, folder: string): EnvOptions {
+  const { module, tasks, cwd } = options;
   return {
     ...options,
+    ...(typeof cwd === 'string' ? { cwd: absolutePath(cwd, folder) } : {}),
     ...(typeof module === 'string' ? { module: absolutePath(module, folder) } : {}),
     ...(typeof tasks === 'string' ? { tasks: absolutePath(tasks, folder) } : {}),
   };
 }
 
-/** Path of the user's module that a world is made of; undefined where there is none. */
+/** True for an MCP server that a configuration itself describes: another machine must not start it for that alone. */
+export function describesMcpServer({ id, options }: ConfiguredEnv): boolean {
+  return isMcpId(id) && (id === MCP || Object.keys(options).length > 0);
+}
+
+/** Path of the user's module, or file of options, that a world is made of; undefined where there is none. */
 function modulePath({ id, options }: ConfiguredEnv): string | undefined {
-  if (id === AGENT) return typeof options.module === 'string' ? options.module : undefined;
+  const file = mcpFileOf(id);
+  if (file !== undefined) return file;
+  if (hasModule({ id })) return typeof options.module === 'string' ? options.module : undefined;
   return isModulePath(id) ? id : undefined;
 }
 
 /** World with another path of its module. */
 function withModule<E extends ConfiguredEnv>(env: E, path: string): E {
-  return env.id === AGENT ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
+  if (mcpFileOf(env.id) !== undefined) return { ...env, id: `${MCP}:${path}` };
+  return hasModule(env) ? { ...env, options: { ...env.options, module: path } } : { ...env, id: path };
 }
 
 /**
@@ -131,6 +153,8 @@ export function envLabel(id: string): string {
   if (isOpenEnvUrl(id))
     return /\/([a-z][a-z0-9-]*)\/?$/.exec(new URL(id.replace(OPENENV, '')).pathname)?.[1] ?? 'openenv';
   if (!isModulePath(id)) return id;
+  const file = mcpFileOf(id);
+  if (file !== undefined) return basename(file).replace(/\.(ya?ml|json)$/, '');
   const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
   return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
 }

@@ -1,7 +1,9 @@
 /** Loads and opens worlds: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
+import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
+import { MCP } from '../core/tool-world.ts';
 import type { Resources, StartContext, World } from '../core/world.ts';
 import { explainLoadError, localUrl } from '../runtime/module-url.ts';
 import { agentView } from '../text/reading/agent-view.ts';
@@ -32,14 +34,15 @@ export const toolWorldParts = { view: agentView, draw } satisfies Pick<World, 'v
 
 /**
  * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `wrap(world)` is
- * the World. With `?server=<url>` or `?agent=<options>` it is a client: what its `connect(query)` makes is the World.
+ * the World. With `?server=<url>`, `?agent=<options>` or `?mcp=<options>` it is a client: what its
+ * `connect(query)` makes is the World.
  * @param url of a module that can run here (see `localUrl`)
  * @param name as messages should call it; default the URL
  * @throws {UserError} UNKNOWN_ENV where nothing is there or it cannot be loaded; BAD_ARGUMENT where it is no world
  */
 export async function loadWorld(url: URL, name = url.href): Promise<World> {
   const behind = url.searchParams.get('world');
-  const isClient = url.searchParams.has('server') || url.searchParams.has('agent');
+  const isClient = ['server', AGENT, MCP].some((name) => url.searchParams.has(name));
   let module: World;
   try {
     const isAsked = behind !== null || isClient;
@@ -63,11 +66,12 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
 }
 
 /**
- * Loads what a policy reads a world by, in threads that play nothing there. The program of an agent is not loaded for it.
+ * Loads what a policy reads a world by, in threads that play nothing there. An agent's program, or the module of an
+ * MCP world, is not loaded for it.
  * @throws as `loadWorld`
  */
 export async function loadReading(url: URL): Promise<Pick<World, 'view'>> {
-  return url.searchParams.has('agent') ? toolWorldParts : loadWorld(url);
+  return url.searchParams.has(AGENT) || url.searchParams.has(MCP) ? toolWorldParts : loadWorld(url);
 }
 
 /**

@@ -56,7 +56,12 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/policy/pretrained/model-cache.ts',
   ],
   'a base beside the runs': ['src/policy/pretrained/quantize.ts'],
-  'a folder of its own that goes': ['src/run/check-model.ts', 'src/run/play-sample.ts', 'actors/env/beacon.ts'],
+  'a folder of its own that goes': [
+    'src/run/check-model.ts',
+    'src/run/play-sample.ts',
+    'src/world/mcp/episode-folder.ts',
+    'actors/env/beacon.ts',
+  ],
 };
 
 it('are those that are listed', () => {

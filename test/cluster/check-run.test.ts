@@ -5,6 +5,7 @@ import { checkClusterRun } from '../../src/cluster/check-run.ts';
 import { weightSpecs } from '../../src/compute/model/parameters.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
+import { localConfigOf } from '../../src/run/worker.ts';
 import { localUrl } from '../../src/runtime/module-url.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import { smallConfig } from '../support/small-run.ts';
@@ -12,6 +13,33 @@ import { smallConfig } from '../support/small-run.ts';
 const config = smallConfig();
 const world = await loadWorld(localUrl(worldUrl(config.env.id)), config.env.id);
 const { model } = setUpLocalPolicy<never, never>(config, world.view, undefined);
+
+it('refuses an MCP server that the configuration describes, since workers would start it', () => {
+  const check = (id: string, options = {}) =>
+    checkClusterRun({ config: { ...config, env: { id, options } }, mode: 'async' }, {}, model);
+  expect(() => check('mcp', { command: ['node', 'x.mjs'] })).toThrow('write env.options into one');
+  expect(() => check('mcp:/a.yaml', { command: ['node', 'x.mjs'] })).toThrow('write env.options into one');
+  expect(() => check('mcp:/a.yaml')).not.toThrow();
+});
+
+it('starts nothing here that an announcement alone names', () => {
+  const localConfig = (env: object, world: string | undefined, own?: string) => {
+    const identity = { protocol: 1, longplay: '1', world };
+    const announcement = { config: { ...config, env }, identity } as unknown as Parameters<typeof localConfigOf>[0];
+    return localConfigOf(announcement, { run: 'a', url: 'nats://a', ...(own === undefined ? {} : { env: own }) });
+  };
+  const command = { command: ['node', 'x.mjs'] };
+  for (const world of [undefined, 'abc']) {
+    expect(() => localConfig({ id: 'mcp', options: command }, world, '/mine.yaml')).toThrow('names code to start here');
+    expect(() => localConfig({ id: 'mcp:/a.yaml', options: command }, world, 'mcp:/b.yaml')).toThrow(
+      'names code to start',
+    );
+  }
+  expect(() => localConfig({ id: 'mcp:/a.yaml' }, undefined)).toThrow('names code to start here');
+  expect(() => localConfig({ id: '/theirs.mjs' }, undefined)).toThrow('names code to start here');
+  expect(localConfig({ id: 'mcp:/a.yaml' }, 'abc', 'mcp:/b.yaml').env.id).toBe('mcp:/b.yaml');
+  expect(localConfig({ id: '/theirs.mjs' }, 'abc', '/mine.mjs').env.id).toBe('/mine.mjs');
+});
 
 it('refuses weights that are larger than the broker carries, and names both sizes and the way out', () => {
   const check = (vocabSize: number, kind: 'local' | 'server' = 'local') =>

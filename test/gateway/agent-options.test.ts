@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { readAgentOptions, readTasks } from '../../src/gateway/agent-options.ts';
-import { readOutcome } from '../../src/gateway/agent-program.ts';
+import { readOutcome } from '../../src/core/agent-call.ts';
+import { readTaskList } from '../../src/core/task-list.ts';
+import { readAgentOptions } from '../../src/gateway/agent-options.ts';
 
 const here = pathToFileURL(join(tmpdir(), 'agent.mjs'));
 
@@ -30,25 +31,25 @@ describe('options of an agent', () => {
 
 describe('tasks of an agent', () => {
   it('are a number, of which the last tenth is held out', () => {
-    const { table, task } = readTasks(20, here);
+    const { table, task } = readTaskList(20, here, 'agent');
     expect([table.count, table.split('test'), task(3)]).toEqual([20, [18, 19], { index: 3 }]);
   });
   it('are a list, whose entries may name their split', () => {
-    const { table, task } = readTasks([{ split: 'test' }, 'b', { split: 'train' }], here);
+    const { table, task } = readTaskList([{ split: 'test' }, 'b', { split: 'train' }], here, 'agent');
     expect([table.split('test'), table.split('train'), task(1)]).toEqual([[0], [1, 2], 'b']);
   });
   it('are the lines of a file beside the module', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tasks-'));
     writeFileSync(join(folder, 'tasks.jsonl'), '{"q": 1}\n\n{"q": 2}\n');
-    const { table, task } = readTasks('tasks.jsonl', pathToFileURL(join(folder, 'agent.mjs')));
+    const { table, task } = readTaskList('tasks.jsonl', pathToFileURL(join(folder, 'agent.mjs')), 'agent');
     expect([table.count, task(1)]).toEqual([2, { q: 2 }]);
     writeFileSync(join(folder, 'tasks.jsonl'), '{"q": 1}\n{"q": \n');
-    expect(() => readTasks('tasks.jsonl', pathToFileURL(join(folder, 'agent.mjs')))).toThrow(
+    expect(() => readTaskList('tasks.jsonl', pathToFileURL(join(folder, 'agent.mjs')), 'agent')).toThrow(
       'tasks.jsonl:2: expected JSON',
     );
   });
   it.each([[undefined], [[]], [0], [{}]])('%j is refused', (given) => {
-    expect(() => readTasks(given, here)).toThrow('agent: tasks: expected a number, a list of one or more');
+    expect(() => readTaskList(given, here, 'agent')).toThrow('agent: tasks: expected a number, a list of one or more');
   });
 });
 

@@ -1,10 +1,20 @@
 /** Command `longplay serve-env`. */
 import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
-import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
+import { UserError } from '../../core/errors.ts';
+import { type EnvServerSettings, serveWorldByStdio, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
-import { type EnvOptionFlags, envOptionsOf, MOST, port, wholeNumber, withEnvOptions } from '../flags.ts';
-import { awaitSignal } from '../interrupt.ts';
+import {
+  type EnvOptionFlags,
+  envOptionsOf,
+  MOST,
+  oneOf,
+  port,
+  refuseFlags,
+  wholeNumber,
+  withEnvOptions,
+} from '../flags.ts';
+import { awaitSignal, firstSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
@@ -24,13 +34,38 @@ export function serveEnv(program: Command): void {
     )
     .option('--max-body <bytes>', 'largest request body', wholeNumber(1, MOST.bytes), 1024 * 1024)
     .option('--rate <n>', 'requests per second of one client address', wholeNumber(1, MOST.repeats), 100_000)
+    .option(
+      '--mcp <transport>',
+      'serve the Model Context Protocol: http, beside the others at /mcp/<env>; or stdio, in place of them',
+      oneOf(['http', 'stdio']),
+    )
     .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10);
-  withEnvOptions(command).action((envs: string[], flags: EnvServerSettings & EnvOptionFlags) =>
+  withEnvOptions(command).action((envs: string[], flags: ServeEnvFlags) =>
     runCommand(async () => {
-      const started = await startEnvServer(envs, { ...flags, options: envOptionsOf(flags) });
+      const { mcp, ...settings } = flags;
+      const options = envOptionsOf(flags);
+      if (mcp === 'stdio') return serveByStdio(command, envs, { ...settings, options });
+      const started = await startEnvServer(envs, { ...settings, options, mcp: mcp === 'http' });
       out.line(`serving ${started.ids.join(', ')} on ${started.url}`);
       await awaitSignal();
       await started.close();
     }),
   );
+}
+
+/** Flags of the command. */
+type ServeEnvFlags = Omit<EnvServerSettings, 'mcp'> & EnvOptionFlags & { readonly mcp?: 'http' | 'stdio' };
+
+/** Serves one world over standard input and output; the terminal is the protocol's. */
+async function serveByStdio(command: Command, envs: readonly string[], settings: EnvServerSettings): Promise<void> {
+  const [id, ...others] = envs;
+  if (others.length > 0) {
+    throw new UserError('BAD_ARGUMENT', `serve-env: --mcp stdio serves one world, got ${envs.join(', ')}`);
+  }
+  refuseFlags(command, ['host', 'port', 'maxBody', 'rate'], 'they are of servers by HTTP; --mcp stdio has none');
+  const started = await serveWorldByStdio(id!, settings);
+  const interrupted = firstSignal();
+  await Promise.race([started.ended, interrupted.signal]);
+  interrupted.stop();
+  await started.close();
 }

@@ -40,7 +40,11 @@ export const LEAK_BYTES = 32;
 const LEAK_TOTAL = 256 * 1024;
 /** Turns of the longest episode that is measured. */
 const MAX_TURNS = 30;
+/** Sessions that are held at once, at most: each may be a process. */
 const HELD_SESSIONS = 1000;
+/** Milliseconds after which no further episode is timed, and no further session is held. */
+const TIMED_MS = 10_000;
+const HOLD_MS = 2000;
 const CHECKPOINTS = 10;
 
 /**
@@ -65,7 +69,8 @@ export async function measureCosts(
     of.push(clock.now() - start);
     return result;
   };
-  for (let n = 0; n < episodes; n++) {
+  const began = clock.now();
+  for (let n = 0; n < episodes && (n === 0 || clock.now() - began < TIMED_MS); n++) {
     if (n % 16 === 0) onProgress();
     const session = await measureMs(times.open, () =>
       open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] }),
@@ -85,20 +90,21 @@ export async function measureCosts(
     step: latency(times.step),
     list: latency(times.list),
     stepsPerSecond: (1000 * times.step.length) / busy,
-    bytesPerSession: await sessionBytes(env, rng, onProgress),
+    bytesPerSession: await sessionBytes(env, rng, clock, onProgress),
   };
 }
 
-async function sessionBytes(env: Env, rng: Rng, onProgress: () => void): Promise<number> {
-  await measureHeldBytes(env, rng, onProgress); // fills caches and leaves compiled code behind, which belong to no session
-  return Math.max(0, (await measureHeldBytes(env, rng, onProgress)) / HELD_SESSIONS);
+async function sessionBytes(env: Env, rng: Rng, clock: Clock, onProgress: () => void): Promise<number> {
+  await measureHeldBytes(env, rng, clock, onProgress); // fills caches and leaves compiled code behind, which belong to no session
+  return Math.max(0, await measureHeldBytes(env, rng, clock, onProgress));
 }
 
-/** Bytes that sessions in the midst of their episodes hold. */
-async function measureHeldBytes(env: Env, rng: Rng, onProgress: () => void): Promise<number> {
+/** Bytes that a session in the midst of its episode holds: the mean of many at once. */
+async function measureHeldBytes(env: Env, rng: Rng, clock: Clock, onProgress: () => void): Promise<number> {
   const before = bytesInUse();
+  const began = clock.now();
   const sessions: Session[] = [];
-  for (let n = 0; n < HELD_SESSIONS; n++) {
+  for (let n = 0; n < HELD_SESSIONS && (n === 0 || clock.now() - began < HOLD_MS); n++) {
     if (n % 16 === 0) onProgress();
     const session = await open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] });
     for (let t = 0; t < 5; t++) if ((await randomStep(session, rng)).kind === 'terminated') break;
@@ -106,7 +112,7 @@ async function measureHeldBytes(env: Env, rng: Rng, onProgress: () => void): Pro
   }
   const held = bytesInUse() - before;
   for (const session of sessions) await close(session);
-  return held;
+  return held / sessions.length;
 }
 
 /** Times that growth is looked for; caches with a bound stop growing meanwhile, leaks do not. */
