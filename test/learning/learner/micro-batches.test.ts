@@ -246,10 +246,10 @@ it.each([
       ],
     };
     if (policyLoss) {
-    const members = trainUnits(codec, group.trajectories, 0).flatMap((unit) => unit.flatMap((one) => one.members));
-    expect(members.length).toBeGreaterThan(group.trajectories.length);
-  }
-  const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+      const members = trainUnits(codec, group.trajectories, 0).flatMap((unit) => unit.flatMap((one) => one.members));
+      expect(members.length).toBeGreaterThan(group.trajectories.length);
+    }
+    const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
     const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
     const values = drawParameters(specs, 1);
     const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });

@@ -178,6 +178,9 @@ describe('off-policy correction', () => {
     const none = await update(far, 'tokens', { offPolicy: { type: 'masked', low: 0.5, cap: 5, per: 'token' } });
     expect(none.stats).toMatchObject({ importanceTruncated: 1, effectiveShare: 0, policyLoss: 0 });
     expect(none.stats.entropy).toBeGreaterThan(0);
+    const likely = behaved(older, (logprob) => logprob + 3); // every ratio is about 1/20
+    const low = await update(likely, 'tokens', { offPolicy: { type: 'masked', low: 0.5, cap: 5, per: 'token' } });
+    expect(low.stats).toMatchObject({ importanceTruncated: 1, policyLoss: 0 });
   }, 30_000);
 
   it('the geometric mean of equal ratios is one of them, their product grows with the length', async () => {
@@ -203,6 +206,13 @@ describe('off-policy correction', () => {
     const near = await update(moved, 'tokens', { offPolicy: { type: 'second_moment', threshold: 1e-4 } });
     expect(near.stats.importanceTruncated).toBeGreaterThan(0.1);
     expect(near.stats.importanceTruncated).toBeLessThan(1); // what is to become less likely is kept
+    // Episodes that the horizon cut, and that are not trained on, are nothing to compare with.
+    const made = { world: 'wage', codec, decoder: 'tokens', groups: 3, size: 4, horizon: 4, seed: 7 } as const;
+    const cut = behaved(toyGroups({ ...made, version: VERSION - 1 }), (logprob) => logprob - 0.5);
+    const estimator = { ...optionsOf('tokens', {}).estimator, truncation: 'mask' } as TrainerOptions['estimator'];
+    const tiny = { type: 'second_moment', threshold: 1e-12 } as const;
+    expect((await update(cut, 'tokens', { offPolicy: tiny })).stats.importanceTruncated).toBeGreaterThan(0.1);
+    expect((await update(cut, 'tokens', { offPolicy: tiny, estimator })).stats.importanceTruncated).toBe(0);
   }, 30_000);
 
   it('weights are bounded by the cap and unbiased without it', () => {

@@ -11,6 +11,7 @@ import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
 import { initialParams } from '../../../src/compute/model/parameters.ts';
 import type { DecoderKind } from '../../../src/compute/model/programs.ts';
 import { microBatches } from '../../../src/learning/learner/micro-batches.ts';
+import { feedOf, type Prepared } from '../../../src/learning/learner/prepare.ts';
 import { Trainer, type TrainerOptions } from '../../../src/learning/learner/trainer.ts';
 import { decisionsOf, type TrainDecision, type TrainGroup } from '../../../src/learning/learner/training-batch.ts';
 import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
@@ -124,6 +125,47 @@ it('an estimator that imitates has no policy loss', async () => {
 it('has a case for every type', () => {
   const types = policyLossSchema.options.map(({ shape }) => shape.type.value);
   expect([...new Set(losses.map(({ type }) => type))].sort()).toEqual([...types].sort());
+});
+
+it('a sequence counts the decisions that are trained on, and no others', () => {
+  const decisions = [
+    [0, 0, 0],
+    [0, 0, 1],
+    [0, 1, 0],
+    [0, 2, 0],
+    [1, 0, 0],
+  ].map(([trajectory, turn, token]) => ({ trajectory, turn, token, at: 0, value: 0 }) as TrainDecision);
+  const prompt = { tokens: new Int32Array(1), shared: true, focus: new Set<number>(), mentions: () => [] };
+  const groups = [{ prompt, candidates: [], members: [{ tokens: [1], decisions }] }];
+  const estimates = [[2, 1, 1], [1]].map((tokens) => ({
+    advantages: new Float64Array(3),
+    returns: new Float64Array(3),
+    tokens: Int32Array.from(tokens),
+    trained: Uint8Array.of(1, 0, 1).slice(0, tokens.length), // not turn 1 of the first
+  })) as unknown as Prepared['estimates'];
+  const facts = new Map(decisions.map((one) => [one, { old: 0, reference: 0, importance: 1 }]));
+  const prepared = { estimates, played: 2, facts, units: [], imitated: [], stats: {} };
+  const estimator = { aggregation: { type: 'token-mean' } };
+  const columns = (policyLoss: PolicyLossConfig) => {
+    const feed = feedOf({ estimator, policyLoss } as unknown as TrainerOptions, groups, prepared)!;
+    return decisions.map((one) => [feed(one).sequence, feed(one).sequenceShare]);
+  };
+  const bounds = { clipLow: 0, clipHigh: 0 };
+  expect(columns({ type: 'gspo', per: 'trajectory', ...bounds })).toEqual([
+    [0, 1 / 3],
+    [0, 1 / 3],
+    [0, 0],
+    [0, 1 / 3],
+    [1, 1],
+  ]);
+  expect(columns({ type: 'gspo', per: 'decision', ...bounds })).toEqual([
+    [0, 1 / 2],
+    [0, 1 / 2],
+    [1, 0],
+    [2, 1],
+    [3, 1],
+  ]);
+  expect(columns({ type: 'sapo', tauPositive: 1, tauNegative: 1 })[0]).toEqual([undefined, undefined]);
 });
 
 it('passes of whole trajectories hold each decision once, and no trajectory in two of them', () => {
