@@ -72,6 +72,9 @@ const algorithms: Readonly<Record<EstimatorConfig['algorithm'], readonly string[
   reinforce_pp: ['learner.estimator={algorithm: reinforce_pp}'],
   ppo: ['learner.estimator={algorithm: ppo, truncation: bootstrap}', critic],
   gigpo: ['learner.estimator={algorithm: gigpo}'],
+  hgpo: ['learner.estimator={algorithm: hgpo}'],
+  max_rl: ['learner.estimator={algorithm: max_rl}'],
+  pass_at_k: ['learner.estimator={algorithm: pass_at_k, k: 2}'],
   agent_evol: ['learner.estimator={algorithm: agent_evol}'],
 };
 
@@ -80,6 +83,7 @@ const updates: Readonly<Record<string, readonly string[]>> = {
   ...algorithms,
   'dapo (grpo, clip-higher, 4 minibatches)': ['learner.clipHigh=0.28', 'learner.minibatches=4'],
   'grpo, KL to a reference': ['learner.kl={in: loss}'],
+  'grpo, GSPO': ['learner.policyLoss={type: gspo}'],
   'grpo, truncated importance weights': ['learner.offPolicy={type: truncated}'],
   'grpo, in passes of 1,500 tokens': ['learner.maxTokens=1500'],
   'grpo, the same by two replicas': ['learner.maxTokens=1500', 'engine.learnerReplicas=2'],

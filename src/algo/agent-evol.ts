@@ -5,12 +5,12 @@
  * @see Xi et al. 2024 (AgentGym), §4.2, alg. 1. https://arxiv.org/abs/2406.04151
  */
 import { z } from 'zod';
-import { broadcast, commonShape, type Estimator, estimatorDefaults } from './estimator.ts';
+import { broadcast, commonShape, type Estimator, estimatorDefaults, threshold } from './estimator.ts';
 
 export const agentEvolSchema = z.strictObject({
   algorithm: z.literal('agent_evol'),
   ...commonShape,
-  threshold: z.number().min(-1e9).max(1e9).default(0).describe('Episodes that score more are imitated.'),
+  threshold,
 });
 /** AgentEvol: what earned more than `threshold` is imitated; −Infinity imitates all (supervised). */
 export type AgentEvolConfig = z.infer<typeof agentEvolSchema>;
@@ -18,6 +18,12 @@ export type AgentEvolConfig = z.infer<typeof agentEvolSchema>;
 /** Estimator of AgentEvol: 1 for all that is imitated; a score that is not finite stays visible. */
 export const agentEvol: Estimator<AgentEvolConfig> = {
   ...estimatorDefaults,
+  facts: {
+    title: 'AgentEvol (rejection sampling)',
+    papers: ['2406.04151'],
+    summary: 'Log-likelihood of the episodes that scored more than a threshold.',
+    use: 'Imitation of one’s own best episodes, the first thing to try after a warm start.',
+  },
   objective: 'likelihood',
   trains: (score, { threshold }) => score > threshold,
   advantages(group) {

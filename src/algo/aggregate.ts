@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ShapeError, UserError } from '../core/errors.ts';
+import type { AlgorithmFacts } from './facts.ts';
 import { count } from './ranges.ts';
 
 /** Shape of an aggregation's configuration. */
@@ -21,6 +22,28 @@ export const aggregationSchema = z.discriminatedUnion('type', [
  *   denominator is the same whatever is masked: trajectories with nothing trained count in it too.
  */
 export type Aggregation = z.infer<typeof aggregationSchema>;
+
+/** Facts of the aggregations. */
+export const aggregationFacts: Readonly<Record<Aggregation['type'], AlgorithmFacts>> = {
+  'token-mean': {
+    title: 'Token mean (DAPO)',
+    papers: ['2503.14476'],
+    summary: 'Every trained token of the minibatch weighs the same.',
+    use: 'The default: long episodes count by their length.',
+  },
+  'sequence-mean': {
+    title: 'Mean over sequences of the mean over tokens (GRPO)',
+    papers: ['2402.03300'],
+    summary: 'Every episode weighs the same, its tokens share it.',
+    use: 'Episodes of very different length, of which none should dominate; GSPO’s.',
+  },
+  constant: {
+    title: 'Fixed length (Dr. GRPO); with tokens 1 the sum over tokens',
+    papers: ['2503.20783'],
+    summary: 'A token weighs 1/`tokens` of an episode, whatever the episode’s own length.',
+    use: 'With dr_grpo: no length is favoured.',
+  },
+};
 
 /**
  * Weight of each *token* of a decision in the loss, so that

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { Trajectory } from '../core/trajectory.ts';
 import { aggregationSchema } from './aggregate.ts';
+import type { AlgorithmFacts } from './facts.ts';
 import { byTurn } from './group-advantage.ts';
 import { share } from './ranges.ts';
 import type { DecisionColumns } from './returns.ts';
@@ -52,6 +53,14 @@ export const credit = z
 /** Division by the group's standard deviation. */
 export const std = z.boolean().default(true).describe("Divide advantages by the group's standard deviation.");
 
+/** Score that tells good episodes from bad ones. */
+export const threshold = z
+  .number()
+  .min(-1e9)
+  .max(1e9)
+  .default(0)
+  .describe('Episodes that score more are imitated (agent_evol), or count as solved (pass_at_k).');
+
 /** Trajectory of a group, as estimators read it. */
 export interface Row {
   readonly trajectory: Trajectory;
@@ -74,6 +83,8 @@ export type Need = (ok: boolean, key: string, expected: string, got: unknown) =>
 
 /** Estimator of advantages: an entry of the table. */
 export interface Estimator<C extends CommonConfig> {
+  /** Name, paper and use. */
+  readonly facts: AlgorithmFacts;
   /** True where the episodes of a group are compared, of which there have to be two. */
   readonly needsGroup: boolean;
   /** True where advantages are taken against a critic's values. */
@@ -86,6 +97,8 @@ export interface Estimator<C extends CommonConfig> {
   comparesTrajectories(config: C): boolean;
   /** True where advantages are whitened over the whole batch. */
   whitens(config: C): boolean;
+  /** Smallest group that it can compare; 2 where absent and `needsGroup`. */
+  minMembers?(config: C): number;
   /** Score of a trajectory, as its group compares it. */
   score(row: Row): number;
   /** Advantages of the decisions of a group, [D] a trajectory. */
@@ -117,11 +130,13 @@ export function broadcast(group: readonly Row[], perTrajectory: Float64Array): F
  * @param compare [n] scores → [n] advantages
  */
 export function groupRelative<C extends CommonConfig & { credit: z.infer<typeof credit> }>(
+  facts: AlgorithmFacts,
   compare: (scores: Float64Array, config: C) => Float64Array,
 ): Estimator<C> {
   const { score } = estimatorDefaults;
   return {
     ...estimatorDefaults,
+    facts,
     needsGroup: true,
     comparesTrajectories: (config) => config.credit === 'trajectory',
     advantages(group, config) {

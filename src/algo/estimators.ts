@@ -5,8 +5,12 @@
 import { z } from 'zod';
 import { type AgentEvolConfig, agentEvol, agentEvolSchema } from './agent-evol.ts';
 import type { CommonConfig, Estimator } from './estimator.ts';
+import type { AlgorithmFacts } from './facts.ts';
 import { type GigpoConfig, gigpo, gigpoSchema } from './gigpo.ts';
 import { type DrGrpoConfig, drGrpo, drGrpoSchema, type GrpoConfig, grpo, grpoSchema } from './grpo.ts';
+import { type HgpoConfig, hgpo, hgpoSchema } from './hgpo.ts';
+import { type MaxRlConfig, maxRl, maxRlSchema } from './max-rl.ts';
+import { type PassAtKConfig, passAtK, passAtKSchema } from './pass-at-k.ts';
 import { type PpoConfig, ppo, ppoSchema } from './ppo.ts';
 import { type ReinforcePlusPlusConfig, reinforcePlusPlus, reinforcePlusPlusSchema } from './reinforce-plus-plus.ts';
 import { type RlooConfig, rloo, rlooSchema } from './rloo.ts';
@@ -19,7 +23,10 @@ export type EstimatorConfig =
   | RlooConfig
   | ReinforcePlusPlusConfig
   | PpoConfig
-  | GigpoConfig;
+  | GigpoConfig
+  | HgpoConfig
+  | MaxRlConfig
+  | PassAtKConfig;
 
 /** Schema of an estimator's configuration. */
 export const estimatorSchema = z.discriminatedUnion('algorithm', [
@@ -29,6 +36,9 @@ export const estimatorSchema = z.discriminatedUnion('algorithm', [
   reinforcePlusPlusSchema,
   ppoSchema,
   gigpoSchema,
+  hgpoSchema,
+  maxRlSchema,
+  passAtKSchema,
   agentEvolSchema,
 ]);
 
@@ -41,6 +51,9 @@ const ESTIMATORS: {
   reinforce_pp: reinforcePlusPlus,
   ppo,
   gigpo,
+  hgpo,
+  max_rl: maxRl,
+  pass_at_k: passAtK,
   agent_evol: agentEvol,
 };
 
@@ -49,3 +62,8 @@ export function estimatorOf({ algorithm }: EstimatorConfig): Estimator<Estimator
   // Every entry takes the configuration of its own algorithm, by which it was found.
   return ESTIMATORS[algorithm] as Estimator<never> as Estimator<EstimatorConfig>;
 }
+
+/** Facts of the estimators, by algorithm. */
+export const estimatorFacts = Object.fromEntries(
+  Object.entries(ESTIMATORS).map(([algorithm, { facts }]) => [algorithm, facts]),
+) as Readonly<Record<EstimatorConfig['algorithm'], AlgorithmFacts>>;

@@ -14,6 +14,12 @@ export interface GigpoConfig extends z.infer<typeof gigpoSchema> {
 /** Estimator of GiGPO; its episodes are compared by undiscounted sums. */
 export const gigpo: Estimator<GigpoConfig> = {
   ...estimatorDefaults,
+  facts: {
+    title: 'GiGPO',
+    papers: ['2505.10978'],
+    summary: 'GRPO over episodes, plus GRPO over the turns of a group that were taken in the same state.',
+    use: 'Long episodes that come back to the same states.',
+  },
   needsGroup: true,
   needsAnchors: true,
   score: ({ total }) => total,

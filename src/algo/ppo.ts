@@ -23,6 +23,13 @@ export interface PpoConfig extends z.infer<typeof ppoSchema> {
 /** Estimator of PPO. */
 export const ppo: Estimator<PpoConfig> = {
   ...estimatorDefaults,
+  facts: {
+    title: 'PPO (GAE)',
+    papers: ['1707.06347', '1506.02438'],
+    summary: 'Generalised advantage estimates against a critic, per turn, whitened over the batch.',
+    use: 'Long episodes with rewards on the way, and a policy with a value head.',
+    keys: ['learner.valueCoef'],
+  },
   needsCritic: true,
   whitens: ({ whiten = true }) => whiten,
   advantages: (group, { lambda }) => group.map((row) => criticAdvantages(row, lambda)),

@@ -14,6 +14,12 @@ export type ReinforcePlusPlusConfig = z.infer<typeof reinforcePlusPlusSchema>;
 /** Estimator of REINFORCE++. */
 export const reinforcePlusPlus: Estimator<ReinforcePlusPlusConfig> = {
   ...estimatorDefaults,
+  facts: {
+    title: 'REINFORCE++',
+    papers: ['2501.03262'],
+    summary: 'Rewards-to-go, whitened over the whole batch; with baseline group less the group’s mean first.',
+    use: 'Groups of one, or rewards of one scale over all tasks.',
+  },
   whitens: () => true,
   advantages: (group, { baseline }) =>
     baseline === 'none' ? group.map(({ returns }) => returns.slice()) : subtractGroupMean(group),

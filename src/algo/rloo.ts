@@ -7,7 +7,15 @@ export const rlooSchema = z.strictObject({ algorithm: z.literal('rloo'), ...comm
 /** RLOO: scores against the mean of the others in their group. */
 export type RlooConfig = z.infer<typeof rlooSchema>;
 /** Estimator of RLOO. */
-export const rloo: Estimator<RlooConfig> = groupRelative((scores) => leaveOneOut(scores));
+export const rloo: Estimator<RlooConfig> = groupRelative(
+  {
+    title: 'RLOO',
+    papers: ['2402.14740'],
+    summary: 'R − mean of the others of the group.',
+    use: 'Small groups: the baseline is unbiased from two episodes on.',
+  },
+  (scores) => leaveOneOut(scores),
+);
 
 /**
  * REINFORCE leave-one-out: each trajectory against the mean of the others.

@@ -50,6 +50,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
     'cluster status nats://127.0.0.1:4222',
     'cluster status nats://learner.lan:4222 --creds observer.creds --json',
   ],
+  algorithms: ['algorithms', 'algorithms --json'],
   models: ['models', 'models --json'],
   doctor: ['doctor', 'doctor --json', 'doctor --model /models/base --quantize int8'],
 };

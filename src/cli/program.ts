@@ -31,6 +31,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   'serve-policy': async () => (await import('./commands/serve-policy.ts')).servePolicy,
   'serve-retriever': async () => (await import('./commands/serve-retriever.ts')).serveRetriever,
   gateway: async () => (await import('./commands/gateway.ts')).gateway,
+  algorithms: async () => (await import('./commands/algorithms.ts')).algorithms,
   models: async () => (await import('./commands/models.ts')).models,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
 };

@@ -24,13 +24,16 @@ export function checkKeyRules(config: RunConfig, source: string): void {
     );
   }
   const { algorithm } = learner.estimator;
-  const { needsGroup, needsCritic } = estimatorOf(learner.estimator);
-  if (needsGroup && rollout.groupSize < 2) {
+  const estimator = estimatorOf(learner.estimator);
+  const { needsGroup, needsCritic } = estimator;
+  const minMembers = needsGroup ? (estimator.minMembers?.(learner.estimator) ?? 2) : 1;
+  if (rollout.groupSize < minMembers) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: rollout.groupSize: ${algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
+      `${source}: rollout.groupSize: ${algorithm} compares episodes of one task; expected at least ${minMembers}, got ${rollout.groupSize}`,
     );
   }
+  checkLoss(config, source);
   if (needsCritic && learner.valueCoef === 0) {
     throw new UserError(
       'BAD_CONFIG',
@@ -45,10 +48,10 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   }
   const { isServed, isLanguageModel } = policyKindOf(config);
   if (isServed) {
-    if (learner.offPolicy.type !== 'truncated') {
+    if (learner.offPolicy.type === 'ratio') {
       throw new UserError(
         'BAD_CONFIG',
-        `${source}: learner.offPolicy.type: a server computes otherwise than the learner; expected truncated, got ${learner.offPolicy.type}`,
+        `${source}: learner.offPolicy.type: a server computes otherwise than the learner; expected truncated, masked or second_moment, got ratio`,
       );
     }
     if (config.policy.full || config.policy.masked || learner.valueCoef > 0) {
@@ -67,9 +70,47 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory)`,
+      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory, max_rl, pass_at_k)`,
     );
   }
+}
+
+/** Refuses combinations of losses, estimators and corrections that make no sense. @throws {UserError} BAD_CONFIG */
+function checkLoss({ learner, policy }: RunConfig, source: string): void {
+  const { policyLoss, offPolicy, estimator } = learner;
+  const refuse = (key: string, why: string) => {
+    throw new UserError('BAD_CONFIG', `${source}: learner.${key}: ${why}`);
+  };
+  if (policyLoss && estimatorOf(estimator).objective === 'likelihood') {
+    refuse('policyLoss', `${estimator.algorithm} imitates and has no policy loss; leave policyLoss out`);
+  }
+  if (policyLoss && policyLoss.type !== 'ppo_clip') {
+    for (const key of ['clipLow', 'clipHigh'] as const) {
+      if (learner[key] === DEFAULT_CLIP) continue;
+      const own = key in policyLoss ? `set learner.policyLoss.${key}` : 'leave it out';
+      refuse(key, `only policyLoss ppo_clip reads it, and it is ${policyLoss.type}; ${own}`);
+    }
+  }
+  if (policyLoss?.type === 'gspo' && policyLoss.per === 'decision' && policy.decoder === 'choice') {
+    refuse(
+      'policyLoss.per',
+      'with decoder choice a decision is one choice, whose ratio is its own; expected trajectory',
+    );
+  }
+  if ('per' in offPolicy && offPolicy.geometricMean === true && isSingle(offPolicy.per, policy.decoder)) {
+    refuse(
+      'offPolicy.geometricMean',
+      `per ${offPolicy.per} a weight is of one ratio; expected per: trajectory, or leave it out`,
+    );
+  }
+}
+
+/** Default of learner.clipLow and clipHigh. */
+const DEFAULT_CLIP = 0.2;
+
+/** True where a unit of importance weights is one token or one choice. */
+function isSingle(per: 'token' | 'decision' | 'trajectory', decoder: RunConfig['policy']['decoder']): boolean {
+  return per === 'token' || (per === 'decision' && decoder === 'choice');
 }
 
 /** Episodes and turns in memory at once, and weights of a model, at most. */

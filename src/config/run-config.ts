@@ -4,6 +4,8 @@
  */
 import { z } from 'zod';
 import { estimatorSchema } from '../algo/estimators.ts';
+import { offPolicySchema } from '../algo/off-policy.ts';
+import { policyLossSchema } from '../algo/policy-loss.ts';
 import { POLICY_KIND_NAMES } from './policy-kinds.ts';
 import {
   count,
@@ -64,17 +66,6 @@ const horizon = z.discriminatedUnion('type', [
     type: z.literal('adaptive'),
     /** Turns an episode may take: one number, or that of each phase; the last holds for ever. */
     rounds: z.array(turns).min(1).max(1000),
-  }),
-]);
-
-const offPolicy = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('ratio') }),
-  z.strictObject({
-    type: z.literal('truncated'),
-    /** Largest importance weight. */
-    cap: z.number().min(1).max(1e6).default(2),
-    /** The unit that shares one importance weight. */
-    per: z.enum(['token', 'decision', 'trajectory']).default('decision'),
   }),
 ]);
 
@@ -354,8 +345,10 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: repeats.default(1),
-    /** Correction of decisions that older weights made (src/learning/learner/options.ts). */
-    offPolicy: offPolicy.prefault({ type: 'ratio' }),
+    /** Policy loss; `ppo_clip` where absent, which reads `clipLow` and `clipHigh` above (src/algo/policy-loss.ts). */
+    policyLoss: policyLossSchema.exactOptional(),
+    /** Correction of decisions that older weights made (src/algo/off-policy.ts). */
+    offPolicy: offPolicySchema.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
     /** Self-imitation: remembered episodes that earned more than the critic expected are trained on again; none where absent. */

@@ -150,7 +150,7 @@ export const metricTable = [
     inLine: true,
     meaning: 'total loss, mean over the update’s optimiser steps',
   },
-  { name: 'policyLoss', unit: '', isLearnerStat: true, meaning: 'clipped surrogate' },
+  { name: 'policyLoss', unit: '', isLearnerStat: true, meaning: 'surrogate of the policy loss' },
   { name: 'valueLoss', unit: '', isLearnerStat: true, meaning: 'value head’s squared error' },
   {
     name: 'entropy',
@@ -183,13 +183,13 @@ export const metricTable = [
     name: 'importanceMean',
     unit: '',
     isLearnerStat: true,
-    meaning: 'mean ratio of learner to behaviour policy, before truncation',
+    meaning: 'mean ratio of learner to behaviour policy, before truncation or mask',
   },
   {
     name: 'importanceTruncated',
     unit: '',
     isLearnerStat: true,
-    meaning: 'share of decisions whose ratio exceeded the cap',
+    meaning: 'share of decisions whose ratio was beyond the bounds: truncated or masked',
   },
   {
     name: 'effectiveShare',
@@ -225,7 +225,7 @@ export const metricTable = [
     isLearnerStat: true,
     chart: 'Clipped',
     console: { section: 'learning', label: 'clipped' },
-    meaning: 'share of decisions whose ratio was clipped',
+    meaning: 'share of decisions whose ratio was clipped, or that the policy loss masked',
   },
   { name: 'learningRate', unit: '', isLearnerStat: true, meaning: 'learning rate of the last optimiser step' },
   { name: 'lagMin', unit: 'updates', meaning: 'least lag of the choices and tokens trained on' },

@@ -40,7 +40,29 @@ const anyConfig: fc.Arbitrary<EstimatorConfig> = fc.oneof(
   fc.record({ ...base, algorithm: fc.constant('ppo' as const), lambda: unit, whiten: fc.boolean() }),
   fc.record({ ...base, algorithm: fc.constant('agent_evol' as const), threshold: fc.constantFrom(-0.3137, 0.2071) }),
   fc.record({ ...base, algorithm: fc.constant('gigpo' as const), std: fc.boolean(), stepWeight: unit }),
+  fc.record({
+    ...base,
+    algorithm: fc.constant('hgpo' as const),
+    std: fc.boolean(),
+    history: fc.constantFrom(0, 1, 2),
+    alpha: fc.constantFrom(0, 1, 2.5),
+  }),
+  fc.record({ ...base, algorithm: fc.constant('max_rl' as const) }),
+  fc.record({
+    ...base,
+    algorithm: fc.constant('pass_at_k' as const),
+    k: fc.constantFrom(1, 2),
+    threshold: fc.constantFrom(-0.3137, 0.2071),
+  }),
 );
+
+/** Ways to choose k of n members. */
+function subsetsOf(n: number, k: number): number[][] {
+  if (k === 0) return [[]];
+  return Array.from({ length: n }, (_, last) => last).flatMap((last) =>
+    subsetsOf(last, k - 1).map((rest) => [...rest, last]),
+  );
+}
 
 /** A final value and a penalty that depend on the trajectory alone. */
 function extrasOf(one: Trajectory): Extras {
@@ -124,6 +146,36 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
           );
         const episode = centred(scored[i]!, scored, config.std);
         advantages = G.map((g, d) => episode + (config.stepWeight ?? 1) * centred(g, same(at[d]!), config.std));
+      } else if (config.algorithm === 'hgpo') {
+        // Named by the observations of the decisions before and at it, the nearest last.
+        const seen = looked.map((other) => other.at.map((t) => other.one.turns[t]!.observation));
+        advantages = G.map((g, d) => {
+          let [sum, weights] = [0, 0];
+          for (let k = 0; k <= config.history && k <= d; k++) {
+            const company = looked.flatMap((other, j) =>
+              other.G.filter((_, e) => {
+                for (let back = 0; back <= k; back++) if (seen[j]![e - back] !== seen[i]![d - back]) return false;
+                return true;
+              }),
+            );
+            if (company.length === 1) continue;
+            sum += (k + 1) ** config.alpha * centred(g, company, config.std);
+            weights += (k + 1) ** config.alpha;
+          }
+          return weights === 0 ? 0 : sum / weights;
+        });
+      } else if (config.algorithm === 'max_rl') {
+        const m = mean(scored);
+        const same = scored.every((x) => x === scored[0]);
+        advantages = G.map(() => (same || m <= 0 ? 0 : scored[i]! / m - 1));
+      } else if (config.algorithm === 'pass_at_k') {
+        // Every group of k is drawn: its reward is shared by its members.
+        const draws = subsetsOf(scored.length, config.k);
+        const solved = draws.map((members) => (members.some((j) => scored[j]! > config.threshold) ? 1 : 0));
+        const m = mean(solved);
+        const spread = Math.sqrt(mean(solved.map((x) => (x - m) ** 2)));
+        const own = solved.filter((_, n) => draws[n]!.includes(i)).map((x) => (x - m) / (spread + 1e-6));
+        advantages = G.map(() => mean(own));
       } else {
         const std = config.algorithm === 'grpo' && config.std;
         advantages = at.map((_, d) => {
@@ -160,6 +212,10 @@ function wellConditioned(groups: readonly Group[], config: EstimatorConfig): boo
     return flat.length > 1 && spreads(flat) && spreads(all) && new Set(all).size > 1;
   }
   return groups.every((g) => {
+    if (config.algorithm === 'max_rl') {
+      const starts = naive([g], config).map((one) => one.returns[0] ?? 0);
+      if (Math.abs(starts.reduce((a, b) => a + b, 0)) < 1e-2) return false; // it divides by their mean
+    }
     const returns = naive([g], config).flatMap((one) => one.returns);
     return spreads([...returns, 0]);
   });

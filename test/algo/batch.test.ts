@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { aggregationWeights } from '../../src/algo/aggregate.ts';
 import { filterBySignal, filtersGroups, hasSignal, isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { importance } from '../../src/algo/importance.ts';
+
 import { createKlControl, type KlEstimator, klEstimate, nextKlControl } from '../../src/algo/kl.ts';
+import { maskSecondMoment } from '../../src/algo/second-moment.ts';
 import { episodeReturn } from '../../src/core/trajectory.ts';
 import { group } from '../support/trajectories.ts';
 
@@ -150,6 +152,62 @@ describe('refilling a batch', () => {
   });
 });
 
+function expectWeights(got: Float64Array, want: readonly number[]): void {
+  expect(got).toHaveLength(want.length);
+  for (const [k, weight] of want.entries()) expect(got[k], `[${k}]`).toBeCloseTo(weight, 9);
+}
+
+describe('maskSecondMoment', () => {
+  it('hand-computed: of what moves on outwards the largest go, until the mean square is within the threshold', () => {
+    //            away    away   back   inwards away(A<0) not trained
+    const moved = [0.2, 0.4, -0.9, 0.9, -0.3, 2];
+    const advantages = [1, 2, 1, -1, -1, 0];
+    const zeros = moved.map(() => 0);
+    // Squares 0.04, 0.09, 0.16: means 0.04, 0.065, 0.0967.
+    expectWeights(maskSecondMoment(moved, zeros, advantages, 0.07).weights, [1, 0, 1, 1, 1, 1]);
+    expectWeights(maskSecondMoment(moved, zeros, advantages, 0.05).weights, [1, 0, 1, 1, 0, 1]);
+    expectWeights(maskSecondMoment(moved, zeros, advantages, 0.01).weights, [0, 0, 1, 1, 0, 1]);
+    const { weights, stats } = maskSecondMoment(moved, zeros, advantages, 0.1);
+    expectWeights(weights, [1, 1, 1, 1, 1, 1]);
+    expect(stats.truncatedShare).toBe(0);
+  });
+
+  it('equals a twin that takes the largest away one by one', () => {
+    const token = fc.tuple(fc.double({ min: -2, max: 2, noNaN: true }), fc.double({ min: -1, max: 1, noNaN: true }));
+    const threshold = fc.double({ min: 1e-3, max: 2, noNaN: true });
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 12 }), threshold, (tokens, most) => {
+        const moved = tokens.map(([x]) => x);
+        fc.pre(new Set(moved.map(Math.abs)).size === moved.length);
+        let kept = tokens.flatMap(([x, A], i) => ((A > 0 && x > 0) || (A < 0 && x < 0) ? [i] : []));
+        const masked = new Set<number>();
+        const tooMuch = () => kept.reduce((sum, i) => sum + moved[i]! ** 2, 0) / kept.length > most;
+        while (kept.length > 0 && tooMuch()) {
+          const largest = kept.reduce((a, b) => (Math.abs(moved[a]!) > Math.abs(moved[b]!) ? a : b));
+          masked.add(largest);
+          kept = kept.filter((i) => i !== largest);
+        }
+        const behaviour = moved.map((_, i) => -i);
+        const learner = moved.map((x, i) => x - i);
+        fc.pre(learner.every((x, i) => Math.sign(x - behaviour[i]!) === Math.sign(moved[i]!)));
+        const got = maskSecondMoment(
+          learner,
+          behaviour,
+          tokens.map(([, A]) => A),
+          most,
+        );
+        expect(Array.from(got.weights)).toEqual(tokens.map((_, i) => (masked.has(i) ? 0 : 1)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('refuses what does not fit', () => {
+    expect(() => maskSecondMoment([0], [0, 0], [1], 1)).toThrow(/must be \[1\], got \[2\] and \[1\]/);
+    expect(() => maskSecondMoment([0], [0], [1], 0)).toThrow('offPolicy.threshold');
+  });
+});
+
 describe('importance', () => {
   const log = (...xs: number[]) => xs.map(Math.log);
 
@@ -203,6 +261,60 @@ describe('importance', () => {
     expect(() => importance([0], [0, 0], 2)).toThrow(/behaviour must be \[1\]/);
     expect(() => importance([0, 0], [0, 0], 2, [1])).toThrow(/sum to 2, got 1/);
     expect(() => importance([0], [0], 0.5)).toThrow('importance.cap');
+    expect(() => importance([0], [0], 2, undefined, { low: 2 })).toThrow('importance.low');
+  });
+
+  it('masked: a ratio outside the bounds weighs 0, one on a bound is kept', () => {
+    const { weights, stats } = importance(log(0.6, 0.1, 0.4, 0.05), log(0.1, 0.4, 0.2, 0.1), 5, undefined, {
+      low: 0.4,
+      mask: true,
+    });
+    // Ratios 6, ¼, 2, ½.
+    expectWeights(weights, [0, 0, 2, 0.5]);
+    expect(stats.truncatedShare).toBe(0.5);
+    expect(stats.effectiveShare).toBeCloseTo(2.5 ** 2 / (4 * 4.25), 9);
+    expect(importance([-1], [-1], 1, undefined, { low: 1, mask: true }).weights[0]).toBe(1);
+    const all = importance(log(0.6), log(0.1), 5, undefined, { mask: true });
+    expect([all.weights[0], all.stats.effectiveShare]).toEqual([0, 0]);
+  });
+
+  it('by the geometric mean a segment of ratios 4 and 1 has 2, and equal ones keep theirs', () => {
+    const { weights } = importance(log(0.4, 0.2, 0.6, 0.6), log(0.1, 0.2, 0.2, 0.2), 100, [2, 2], {
+      geometricMean: true,
+    });
+    expectWeights(weights, [2, 2, 3, 3]);
+  });
+
+  it('equals a twin for any bounds, mask and mean', () => {
+    const token = fc.tuple(fc.double({ min: -3, max: 0, noNaN: true }), fc.double({ min: -3, max: 0, noNaN: true }));
+    const segment = fc.array(token, { minLength: 1, maxLength: 4 });
+    const bounds = fc.record({
+      cap: fc.double({ min: 1, max: 5, noNaN: true }),
+      low: fc.double({ min: 0, max: 1, noNaN: true }),
+      mask: fc.boolean(),
+      geometricMean: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(segment, { minLength: 1, maxLength: 5 }), bounds, (segments, { cap, ...options }) => {
+        const tokens = segments.flat();
+        const got = importance(
+          tokens.map(([now]) => now),
+          tokens.map(([, before]) => before),
+          cap,
+          segments.map(({ length }) => length),
+          options,
+        );
+        const want = segments.flatMap((own) => {
+          const product = own.reduce((p, [now, before]) => (p * Math.exp(now)) / Math.exp(before), 1);
+          const ratio = options.geometricMean ? product ** (1 / own.length) : product;
+          fc.pre(Math.abs(ratio - cap) > 1e-9 && Math.abs(ratio - options.low) > 1e-9);
+          const isKept = !options.mask || (ratio >= options.low && ratio <= cap);
+          return own.map(() => (isKept ? Math.min(ratio, cap) : 0));
+        });
+        for (const [k, weight] of want.entries())
+          expect(Math.abs(got.weights[k]! - weight)).toBeLessThan(1e-9 * (1 + weight));
+      }),
+    );
   });
 });
 

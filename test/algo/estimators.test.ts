@@ -4,6 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { gae } from '../../src/algo/gae.ts';
 import { stepAdvantage } from '../../src/algo/gigpo.ts';
 import { byTurn, groupAdvantage } from '../../src/algo/group-advantage.ts';
+import { hierarchicalAdvantage } from '../../src/algo/hgpo.ts';
+import { divideByMean } from '../../src/algo/max-rl.ts';
+import { passAtKAdvantage } from '../../src/algo/pass-at-k.ts';
 import { whiten } from '../../src/algo/reinforce-plus-plus.ts';
 import { decisionColumns, returnsToGo } from '../../src/algo/returns.ts';
 import { leaveOneOut } from '../../src/algo/rloo.ts';
@@ -189,6 +192,93 @@ describe('rloo', () => {
   it('refuses a group of one and propagates values that are not finite', () => {
     expect(() => leaveOneOut([1])).toThrow(/at least 2/);
     expect(leaveOneOut([Number.NaN, 1]).some(Number.isNaN)).toBe(true);
+  });
+});
+
+describe('max_rl', () => {
+  it('hand-computed: two of four solved are worth 1, the others −1; one of four 3 and −1', () => {
+    expectClose(divideByMean(f64(1, 0, 1, 0)), [1, -1, 1, -1]);
+    expectClose(divideByMean(f64(0, 0, 1, 0)), [-1, -1, 3, -1]);
+  });
+  it('is exactly zero without a signal, and where the mean has no logarithm', () => {
+    expect(divideByMean(f64(0.1, 0.1, 0.1))).toEqual(f64(0, 0, 0));
+    expect(divideByMean(f64(-1, 0, 1))).toEqual(f64(0, 0, 0));
+    expect(divideByMean(f64(-2, 1))).toEqual(f64(0, 0));
+  });
+  it('shows a score that is not finite', () => {
+    for (const bad of [Number.NaN, Infinity]) expect(divideByMean(f64(bad, 1)).every(Number.isNaN)).toBe(true);
+  });
+});
+
+describe('pass_at_k', () => {
+  const at = (k: number, ...scores: number[]) => passAtKAdvantage(f64(...scores), { k, threshold: 0 });
+  it('hand-computed: one of four solved, k = 2', () => {
+    // 3 of 6 pairs hold it: ρ = ½, σ = ½. The solved one: ½/½. Another is in 3 pairs, of which 1 is solved: (⅓ − ½)/½.
+    expectClose(at(2, 0, 1, 0, 0), [-1 / 3, 1, -1 / 3, -1 / 3], 5);
+  });
+  it('k = 1 is GRPO on successes, with the population’s std', () => {
+    expectClose(at(1, 1, 0, 0, 0), [Math.sqrt(3), -Math.sqrt(1 / 3), -Math.sqrt(1 / 3), -Math.sqrt(1 / 3)], 5);
+  });
+  it('teaches nothing where every group of k is solved, or none is', () => {
+    for (const scores of [
+      [0, 0, 0],
+      [1, 1, 0],
+      [1, 1, 1],
+    ]) {
+      expect(at(2, ...scores).every((A) => A === 0)).toBe(true);
+    }
+  });
+  it('sums to zero over a group, at any size and k', () => {
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 200 }), fc.nat(), (solved, pick) => {
+        const A = at(1 + (pick % solved.length), ...solved.map(Number));
+        expect(A.every(Number.isFinite)).toBe(true);
+        expect(A.reduce((a, b) => a + b)).toBeCloseTo(0, 6);
+      }),
+    );
+  });
+  it('refuses a group smaller than k, and shows a score that is not finite', () => {
+    expect(() => at(3, 1, 0)).toThrow('pass_at_k: k = 3 needs groups of at least 3 trajectories, got 2');
+    expect(at(1, Number.NaN, 1).every(Number.isNaN)).toBe(true);
+  });
+});
+
+describe('hgpo', () => {
+  const plain = { std: false, history: 1, alpha: 1 };
+  it('hand-computed: two paths to one state', () => {
+    const anchors = [
+      ['s', 'a', 'x'],
+      ['s', 'a', 'x'],
+      ['s', 'b', 'x'],
+    ];
+    const A = hierarchicalAdvantage([f64(3, 3, 3), f64(1, 1, 1), f64(2, 2, 8)], anchors, plain);
+    // x: all three, mean 4 → −1, −3, 4; after a: two, mean 2 → 1, −1; weights ⅓ and ⅔. b has no company with a history.
+    expectClose(A[0]!, [1, (1 + 2 * 1) / 3, (-1 + 2 * 1) / 3]);
+    expectClose(A[1]!, [-1, (-1 - 2 * 1) / 3, (-3 - 2 * 1) / 3]);
+    expectClose(A[2]!, [0, 0, 4]);
+  });
+  it('without history it is the step advantage of GiGPO', () => {
+    const anchors = [['a', 'b', 'a'], ['b', 'a'], ['c']];
+    const returns = [f64(1, 2, 3), f64(5, 0), f64(9)];
+    for (const std of [true, false]) {
+      expect(hierarchicalAdvantage(returns, anchors, { std, history: 0, alpha: 2 })).toEqual(
+        stepAdvantage(returns, anchors, { std }),
+      );
+    }
+  });
+  it('tells names apart that read the same when joined', () => {
+    const A = hierarchicalAdvantage(
+      [f64(0, 1), f64(0, 5)],
+      [
+        ['a', 'b","c'],
+        ['a","b', 'c'],
+      ],
+      plain,
+    );
+    expect(A).toEqual([f64(0, 0), f64(0, 0)]);
+  });
+  it('refuses names that do not fit', () => {
+    expect(() => hierarchicalAdvantage([f64(1, 2)], [['a']], plain)).toThrow(/anchors\[0\] must be \[2\], got \[1\]/);
   });
 });
 

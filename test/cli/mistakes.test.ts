@@ -458,6 +458,8 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => ['serve-retriever', corpus, '--topk', '0'], /--topk.*Expected a whole number from 1 to/],
   ['misspelt', () => ['serve-retriever', corpus, '--topK', '3'], /unknown option '--topK'.*--topk/],
   ['contradiction', () => ['serve-retriever', corpus, '--host', '0.0.0.0', '--port', '0'], /LONGPLAY_SERVER_TOKEN/],
+  ['misspelt', () => ['algorithms', '--jsn'], /unknown option '--jsn'.*--json/],
+  ['contradiction', () => ['algorithms', 'grpo'], /too many arguments/],
   ['misspelt', () => ['models', '--jsn'], /unknown option '--jsn'.*--json/],
   ['contradiction', () => ['models', 'llama'], /too many arguments/],
   ['misspelt', () => ['doctor', '--jsn'], /unknown option '--jsn'.*--json/],
@@ -572,6 +574,18 @@ describe('commands that only print', { timeout: 60_000 }, () => {
     expect((await typed('envs')).stdout).toMatch(/textcraft +544 +374 +100/);
     const worlds = JSON.parse((await typed('envs', '--json')).stdout) as { id: string; tasks: number }[];
     expect(worlds.map(({ id }) => id)).toContain('babyai');
+  });
+  it('lists the algorithms, for people and for programs', async () => {
+    const { stdout } = await typed('algorithms');
+    expect(stdout).toMatch(/ {2}cispo: CISPO \(https:\/\/arxiv\.org\/abs\/2506\.13585\)/);
+    expect(stdout).toContain('key   learner.policyLoss.tauNegative: number, > 0 … 1,000,000; default 1.05');
+    const { parts, equivalents } = JSON.parse((await typed('algorithms', '--json')).stdout) as {
+      parts: { path: string; algorithms: { name: string; knobs: { path: string }[] }[] }[];
+      equivalents: { library: string }[];
+    };
+    const passAtK = parts[1]!.algorithms.find(({ name }) => name === 'pass_at_k')!;
+    expect(passAtK.knobs.map(({ path }) => path)).toEqual(['learner.estimator.k', 'learner.estimator.threshold']);
+    expect(new Set(equivalents.map(({ library }) => library)).size).toBe(3);
   });
   it('names an engine that works, and writes nothing but its answer', () => {
     const { stdout, stderr } = longplay('doctor', '--json');

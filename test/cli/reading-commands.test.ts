@@ -117,6 +117,7 @@ function otherRun(): string {
 const WITHOUT_RUN = [
   'play',
   'envs',
+  'algorithms',
   'models',
   'check-env',
   'new-env',

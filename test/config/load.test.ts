@@ -161,6 +161,58 @@ describe('a configuration', () => {
     expect(refusal('', 'learner.estimator.lambda=0.9')).toMatch(/unknown key 'learner\.estimator\.lambda'/); // not GRPO's
   });
 
+  it.each<readonly [string, readonly string[], string | RegExp]>([
+    [
+      'a loss of what imitates',
+      ['learner.estimator={algorithm: agent_evol}', 'learner.policyLoss={type: sapo}'],
+      /agent_evol imitates and has no policy loss; leave policyLoss out/,
+    ],
+    [
+      'a clip that the loss does not read',
+      ['learner.policyLoss={type: sapo}', 'learner.clipLow=0.1'],
+      /learner\.clipLow: only policyLoss ppo_clip reads it, and it is sapo; leave it out/,
+    ],
+    [
+      'a clip beside the loss',
+      ['learner.policyLoss={type: gspo}', 'learner.clipHigh=0.1'],
+      /set learner\.policyLoss\.clipHigh/,
+    ],
+    [
+      'a sequence of one choice',
+      ['learner.policyLoss={type: gspo, per: decision}'],
+      /learner\.policyLoss\.per: with decoder choice a decision is one choice/,
+    ],
+    [
+      'a mean of one ratio',
+      ['learner.offPolicy={type: truncated, geometricMean: true}'],
+      /learner\.offPolicy\.geometricMean: per decision a weight is of one ratio/,
+    ],
+    [
+      'a group smaller than k',
+      ['learner.estimator={algorithm: pass_at_k, k: 9}'],
+      /rollout\.groupSize: pass_at_k compares episodes of one task; expected at least 9, got 8/,
+    ],
+    [
+      'a key of another loss',
+      ['learner.policyLoss={type: sapo, clipLow: 1}'],
+      /unknown key 'learner\.policyLoss\.clipLow'/,
+    ],
+  ])('refuses %s in one line', (_, overrides, message) => {
+    expect(refusal('', ...overrides)).toMatch(message);
+    expect(refusal('', ...overrides).trim()).not.toContain('\n');
+  });
+
+  it.each([
+    'learner.policyLoss={type: ppo_clip}',
+    'learner.policyLoss={type: cispo}',
+    'learner.offPolicy={type: masked, per: trajectory, geometricMean: true}',
+    'learner.offPolicy={type: second_moment}',
+    'learner.estimator={algorithm: pass_at_k, k: 8}',
+    'learner.estimator={algorithm: hgpo}',
+  ])('takes %s', (setting) => {
+    expect(() => load('', setting)).not.toThrow();
+  });
+
   it('drops removed keys at their former defaults, as an older run has them', () => {
     const old = {
       tasks: { split: 'train' },

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { renderAlgorithmPage } from '../../src/config/algorithm-page.ts';
+import { ALGORITHM_PARTS, listAlgorithms } from '../../src/config/algorithms.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { makeConfigReference } from '../../src/config/reference.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
@@ -13,6 +15,7 @@ const SCHEMA = 'src/config/run-config.schema.json';
 const { keys, page, schema } = makeConfigReference(read('src/config/run-config.ts'));
 if (process.env.UPDATE_FIXTURES === '1') {
   writeFileSync(new URL('CONFIG.md', root), page);
+  writeFileSync(new URL('ALGORITHMS.md', root), renderAlgorithmPage());
   writeFileSync(new URL(SCHEMA, root), `${JSON.stringify(schema, null, 2)}\n`);
 }
 
@@ -33,6 +36,33 @@ describe('the reference of the configuration', () => {
       type: /whole number, 0 … 10,000/,
     });
     expect(keys.find(({ path }) => path === 'learner.estimator.lambda')).toMatchObject({ kinds: ['ppo'] });
+  });
+});
+
+describe('the table of algorithms', () => {
+  it('is ALGORITHMS.md', () => {
+    expect(renderAlgorithmPage()).toBe(read('ALGORITHMS.md'));
+  });
+  it('has every kind that the configuration takes, with each of its keys', () => {
+    for (const { path, discriminator, facts } of ALGORITHM_PARTS) {
+      const { type } = keys.find((key) => key.path === `${path}.${discriminator}`)!;
+      expect([...type.matchAll(/`([^`]+)`/g)].map(([, word]) => word).sort()).toEqual(Object.keys(facts).sort());
+    }
+    const knobs = listAlgorithms().flatMap(({ algorithms }) => algorithms.flatMap((one) => one.knobs));
+    const own = keys.filter(
+      ({ path, kinds }) => /^learner\.(policyLoss|estimator|offPolicy)\./.test(path) && kinds.length > 0,
+    );
+    expect(own.length).toBeGreaterThan(15);
+    expect(own.filter(({ path }) => !knobs.some((knob) => knob.path === path))).toEqual([]);
+  });
+  it('cites a paper and says when, for each', () => {
+    for (const { algorithms } of listAlgorithms()) {
+      for (const { name, links, summary, use } of algorithms) {
+        expect(summary !== '' && use !== '', name).toBe(true);
+        if (name !== 'unclipped') expect(links.length, name).toBeGreaterThan(0);
+        for (const link of links) expect(link).toMatch(/^https:\/\/(arxiv\.org\/abs\/\d{4}\.\d{5}|openreview\.net\/)/);
+      }
+    }
   });
 });
 

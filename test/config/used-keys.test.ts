@@ -11,7 +11,7 @@ const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
 
 /** Leaves that the configuration may have. */
-const MAX_LEAVES = 143;
+const MAX_LEAVES = 157;
 
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -63,6 +63,7 @@ it('every leaf stands in a yaml, a page or an experiment', () => {
       'COMMANDS.md',
       'WORLDS.md',
       'LIBRARY.md',
+      'ALGORITHMS.md',
       'src/gateway/README.md',
       'src/policy/README.md',
       'src/policy/pretrained/README.md',

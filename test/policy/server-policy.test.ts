@@ -195,7 +195,10 @@ it('log-probabilities of another distribution take the update back', async () =>
 });
 
 it.each([
-  [{ learner: { offPolicy: { type: 'ratio' } } }, /learner\.offPolicy\.type.*expected truncated/],
+  [
+    { learner: { offPolicy: { type: 'ratio' } } },
+    /learner\.offPolicy\.type.*expected truncated, masked or second_moment, got ratio/,
+  ],
   [{ policy: { full: true } }, /takes adapters/],
   [{ policy: { decoder: 'choice' } }, /policy\.decoder: a language model writes tokens/],
 ] as const)('%j is refused', (change, message) => {

@@ -1,7 +1,9 @@
 /**
  * Policy-gradient loss over decisions, as part of the training graph. Every coefficient is an input, so one compiled
- * graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo).
+ * graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo). Another policy
+ * loss is another graph (surrogates.ts).
  */
+import type { PolicyLossType } from '../../algo/policy-loss.ts';
 import {
   add,
   cast,
@@ -21,6 +23,7 @@ import {
 } from '../tensor/ops.ts';
 import type { Dim, Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
+import { SURROGATES } from './surrogates.ts';
 
 /** Terms of each decision, outputs of the graph; all of one shape. */
 export interface DecisionTerms {
@@ -43,7 +46,7 @@ export interface LossOutputs {
 
 /** Names of the scalar inputs of the loss. */
 export const lossCoefficients = [
-  'clipLow', // ε below: ratios under 1 − clipLow earn no more
+  'clipLow', // ε below, of the surrogates that clip: ratios under 1 − clipLow earn no more
   'clipHigh', // ε above; DAPO's clip-higher sets it apart from clipLow
   'entropyCoef',
   'valueCoef',
@@ -55,48 +58,51 @@ export const lossCoefficients = [
 export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number], number>>;
 
 /**
- * Clipped surrogate + value loss − entropy bonus + KL to a reference.
+ * Surrogate + value loss − entropy bonus + KL to a reference.
  *
  *   rₜ = exp(log πₜ − log π_oldₜ)
- *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c₁·k1ₜ + c₂·k2ₜ + c₃·k3ₜ ]
+ *   L  = Σₜ wₜ·[ ℓ(rₜ, Aₜ) − c_H·Hₜ + c₁·k1ₜ + c₂·k2ₜ + c₃·k3ₜ ]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
+ *   ℓ  = −min(rA, clip(r, 1−ε_lo, 1+ε_hi)A) for `ppo_clip`; the others are in surrogates.ts
  *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
  *
  * log π − log π_old and x are clamped to ±20 first: beyond, the ratio stays e^±20 and neither it nor a KL has a slope.
  *
  * Reports the parts before their coefficients: `policyLoss`, `entropy`, `klReference` (k3, whichever is in the loss), `klOld`
  * (k3 against π_old, the policy that decided or the learner at the start of the update, by `offPolicy`), `clipFraction`
- * (weight of the decisions whose clip binds) and `valueLoss`.
+ * (weight of the decisions whose clip or mask binds, where the surrogate has one) and `valueLoss`.
  *
- * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage` (times the truncated importance
- * weight, where there is one), `weight` (w, by aggregate.ts: sums to 1 for a mean, not for `constant`; 0 for padding)
- * and, with values, `return`, `oldValue`, `valueWeight` (u).
+ * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage` (times the importance weight, where
+ * there is one), `weight` (w, by aggregate.ts: sums to 1 for a mean, not for `constant`; 0 for padding)
+ * and, with values, `return`, `oldValue`, `valueWeight` (u). A surrogate of sequences declares more.
  *
- * @see Schulman et al. 2017, eq. 7, https://arxiv.org/abs/1707.06347; Yu et al. 2025 (clip-higher),
- *   https://arxiv.org/abs/2503.14476; Schulman 2020 (k3), http://joschu.net/blog/kl-approx.html
+ * @param type name of the surrogate
+ * @see Schulman 2020 (k3), http://joschu.net/blog/kl-approx.html
  */
-export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
+export function policyLoss(terms: DecisionTerms, shape: Shape, type: PolicyLossType = 'ppo_clip'): LossOutputs {
   const { logprob, entropy, value } = terms;
-  const coefficient = new Map(lossCoefficients.map((name) => [name, input(`loss.${name}`, [])]));
-  const scalar = (name: (typeof lossCoefficients)[number]) => coefficient.get(name)!;
+  const scalars = new Map<string, Tensor>();
+  const scalar = (name: string): Tensor => {
+    const known = scalars.get(name) ?? input(`loss.${name}`, []);
+    scalars.set(name, known);
+    return known;
+  };
   const decisions = (name: string) => input(`decisions.${name}`, shape);
   const weight = decisions('weight');
   const advantage = decisions('advantage');
   const one = constant(1);
 
   // Beyond e^±20 a ratio carries no gradient worth having; the clamp keeps it finite.
-  const logRatio = clamp(sub(logprob, decisions('oldLogprob')), -20, 20);
+  const oldLogprob = decisions('oldLogprob');
+  const logRatio = clamp(sub(logprob, oldLogprob), -20, 20);
   const ratio = exp(logRatio);
-  const clipped = minimum(maximum(ratio, sub(one, scalar('clipLow'))), add(one, scalar('clipHigh')));
-  const gain = mul(ratio, advantage);
-  const clippedGain = mul(clipped, advantage);
-  const surrogate = neg(minimum(gain, clippedGain));
+  const surrogate = SURROGATES[type]({ logprob, oldLogprob, logRatio, ratio, advantage, shape, scalar });
 
   const toReference = clamp(sub(decisions('referenceLogprob'), logprob), -20, 20);
   const kl = sub(sub(exp(toReference), toReference), one);
 
   const total = (x: Tensor) => reduceSum(x, listAxes(shape));
-  const policy = total(mul(weight, surrogate));
+  const policy = total(mul(weight, surrogate.loss));
   const meanEntropy = total(mul(weight, entropy));
   const meanKl = total(mul(weight, kl));
   const k1 = total(mul(weight, neg(toReference)));
@@ -108,7 +114,7 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
     entropy: meanEntropy,
     klReference: meanKl,
     klOld: total(mul(weight, sub(sub(ratio, one), logRatio))),
-    clipFraction: total(mul(weight, sub(one, cast(lessEqual(gain, clippedGain), 'f32')))),
+    ...(surrogate.clipped ? { clipFraction: total(mul(weight, surrogate.clipped)) } : {}),
   };
   if (value) {
     const target = decisions('return');

@@ -7,6 +7,7 @@
  * them · D decisions per group · R token decisions · L ids that a masked one lists.
  */
 
+import type { PolicyLossType } from '../../algo/policy-loss.ts';
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
 import { add, logSoftmax, pick, possibleMask, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
@@ -132,6 +133,8 @@ export interface Decoding {
 
 export interface TrainOptions extends Decoding {
   readonly objective: 'policy' | 'likelihood' | 'preference';
+  /** Surrogate of the objective `policy`; `ppo_clip` by default. */
+  readonly policyLoss?: PolicyLossType | undefined;
   readonly adamW: AdamWConfig;
 }
 
@@ -198,10 +201,10 @@ function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOpti
 /** Loss of an objective over the terms of recorded decisions. */
 export function objectiveLoss(
   { terms, shape }: EpisodeTerms,
-  { decoder, objective }: Pick<TrainOptions, 'decoder' | 'objective'>,
+  { decoder, objective, policyLoss: type }: Pick<TrainOptions, 'decoder' | 'objective' | 'policyLoss'>,
 ): LossOutputs {
   if (objective === 'preference') return preferenceLoss(terms, decoder === 'choice' ? times('G', 'D') : 'R');
-  return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
+  return objective === 'policy' ? policyLoss(terms, shape, type) : likelihoodLoss(terms, shape);
 }
 
 /** Terms of the decisions of whole episodes, and the decisions' shape. */

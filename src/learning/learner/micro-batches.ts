@@ -12,8 +12,10 @@ import type { TrainGroup } from './training-batch.ts';
  * Cuts groups into passes, the longest first, prompt and longest member together: passes of like lengths pad little, and
  * attention costs the square of the padded length. Members of a group may be parted; each part reads the prompt for itself.
  * @param maxTokens of one pass, padding included; a member that is longer gets a pass of its own
+ * @param whole keeps all members of a trajectory in one pass, for losses of whole trajectories
  */
-export function microBatches(groups: readonly TrainGroup[], maxTokens: number): TrainGroup[][] {
+export function microBatches(groups: readonly TrainGroup[], maxTokens: number, whole = false): TrainGroup[][] {
+  if (whole) return wholeTrajectories(groups, maxTokens);
   const passes: TrainGroup[][] = [];
   for (const group of groups.toSorted((a, b) => longest(b) - longest(a))) {
     let begun = false;
@@ -27,6 +29,31 @@ export function microBatches(groups: readonly TrainGroup[], maxTokens: number): 
     }
   }
   return passes;
+}
+
+/** Passes that part no trajectory: those of several members (their prompt was rendered anew) come after the others. */
+function wholeTrajectories(groups: readonly TrainGroup[], maxTokens: number): TrainGroup[][] {
+  const parts = new Map<number, { readonly groups: TrainGroup[] }>();
+  for (const group of groups) {
+    for (const member of group.members) {
+      const [decision] = member.decisions;
+      if (!decision) continue;
+      const part = parts.get(decision.trajectory) ?? { groups: [] };
+      part.groups.push({ ...group, members: [member] });
+      parts.set(decision.trajectory, part);
+    }
+  }
+  const parted = [...parts.values()].filter((part) => part.groups.length > 1);
+  if (parted.length === 0) return microBatches(groups, maxTokens);
+  const apart = new Set(parted.flatMap((part) => part.groups.flatMap(({ members }) => members)));
+  const others = groups.map((group) => ({ ...group, members: group.members.filter((member) => !apart.has(member)) }));
+  return [
+    ...microBatches(
+      others.filter(({ members }) => members.length > 0),
+      maxTokens,
+    ),
+    ...unitBatches(parted, maxTokens).map((units) => units.flatMap((unit) => unit.groups)),
+  ];
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Options of a learner's updates; plain data but for the codec. */
 import type { EstimatorConfig } from '../../algo/estimators.ts';
 import type { KlControl, KlEstimator } from '../../algo/kl.ts';
+import type { OffPolicy } from '../../algo/off-policy.ts';
+import type { PolicyLossConfig } from '../../algo/policy-loss.ts';
 import type { ModelConfig } from '../../compute/model/config.ts';
 import type { LossCoefficients } from '../../compute/model/loss.ts';
 import { type AdamWConfig, defaultAdamW, type LearningRate } from '../../compute/model/optimizer.ts';
@@ -9,25 +11,6 @@ import { POLICY_KINDS, policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import type { Codec } from '../../text/reading/codec.ts';
 import type { SelfImitation } from './self-imitation.ts';
-
-/**
- * Off-policy correction, for decisions made by older weights:
- * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is the only off-policy correction. A decision that
- *   has moved by as much as the clip allows moves no further, however many updates it took;
- * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
- *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
- *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
- *   same. Its clip bounds the movement of one update only.
- *
- * If neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
- *
- * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
- *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
- *   the tokens above one in its code: here what exceeds it counts as the cap.
- */
-export type OffPolicy =
-  | { readonly type: 'ratio' }
-  | { readonly type: 'truncated'; readonly cap: number; readonly per: 'token' | 'decision' | 'trajectory' };
 
 /** KL to the weights the run started from. */
 export interface ReferenceKl {
@@ -57,6 +40,8 @@ export interface TrainerOptions {
   /** Optimiser steps per pass, ≥ 1. */
   readonly minibatches: number;
   readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
+  /** Policy loss, whose numbers take the place of those in `coefficients`; `ppo_clip` where absent. */
+  readonly policyLoss?: PolicyLossConfig | undefined;
   readonly offPolicy: OffPolicy;
   /**
    * Foreign decisions: their log-probabilities are another engine's, and the learner measures its own for every one.
@@ -124,6 +109,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     maxGradNorm: learner.maxGradNorm,
     adamW: defaultAdamW,
     filterGroups: learner.filterGroups,
+    policyLoss: learner.policyLoss,
     offPolicy: learner.offPolicy,
     kl: learner.kl,
     selfImitation: learner.selfImitation && { ...MEMORY, ...learner.selfImitation },

@@ -5,8 +5,11 @@
 import { type Estimate, type Extras, estimate } from '../../algo/advantages.ts';
 import { aggregationWeights } from '../../algo/aggregate.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
-import { importance } from '../../algo/importance.ts';
+import { type Importance, importance } from '../../algo/importance.ts';
 import { klEstimate } from '../../algo/kl.ts';
+import type { OffPolicy } from '../../algo/off-policy.ts';
+import { sequenceOf } from '../../algo/policy-loss.ts';
+import { maskSecondMoment } from '../../algo/second-moment.ts';
 import { type Breakage, firstNotFinite } from '../../compute/finite.ts';
 import type { ParamSet } from '../../compute/model/parameters.ts';
 import type { Group, Trajectory } from '../../core/trajectory.ts';
@@ -46,7 +49,7 @@ interface DecisionFacts {
   /** log π of the policy that the surrogate's ratio is taken against. */
   readonly old: number;
   readonly reference: number;
-  /** Truncated importance weight, a constant of the update. */
+  /** Truncated or masked importance weight, a constant of the update. */
   readonly importance: number;
 }
 
@@ -109,13 +112,15 @@ export async function prepare(
   }
   let old: Float64Array = behaviour;
   let weights: ArrayLike<number> | undefined;
+  let present: Float64Array = behaviour;
   const measures = options.foreign || hasOlder(groups, params.version);
-  if (offPolicy.type === 'truncated' && objective === 'policy' && measures) {
-    old = (await measure(measuring!, params, units, minibatches)).logprobs;
-    const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
+  if (offPolicy.type !== 'ratio' && objective === 'policy' && measures) {
+    present = (await measure(measuring!, params, units, minibatches)).logprobs;
+    const corrected = correct(offPolicy, present, behaviour, decisions, estimates);
     weights = corrected.weights;
+    if (offPolicy.type !== 'second_moment') old = present;
     if (options.foreign) {
-      stats.behaviourGap = gap(decisions, old, behaviour, groups, params.version);
+      stats.behaviourGap = gap(decisions, present, behaviour, groups, params.version);
       if (stats.behaviourGap > LARGEST_GAP) return { broken: disagreement(stats.behaviourGap) };
     }
     stats.importanceMean = corrected.stats.mean;
@@ -123,7 +128,7 @@ export async function prepare(
     stats.importanceTruncated = corrected.stats.truncatedShare;
     stats.effectiveShare = corrected.stats.effectiveShare;
   }
-  if (firstNotFinite(reference) >= 0 || firstNotFinite(old) >= 0 || (weights && firstNotFinite(weights) >= 0)) {
+  if ([reference, present, weights ?? []].some((list) => firstNotFinite(list) >= 0)) {
     return { broken: { where: 'measurement', message: 'a log-probability under present weights is not finite' } };
   }
   const facts = new Map(
@@ -184,7 +189,7 @@ async function withMemory(
  * @returns `undefined` when none of its decisions is trained on
  */
 export function feedOf(
-  { estimator }: TrainerOptions,
+  { estimator, policyLoss }: TrainerOptions,
   groups: readonly TrainGroup[],
   { estimates, played, facts }: Prepared,
 ): ((decision: TrainDecision) => DecisionFeed) | undefined {
@@ -203,6 +208,7 @@ export function feedOf(
     if (trajectory < played) valued++;
   }
   if (trained === 0) return undefined;
+  const sequenceFeed = sequenceFeedOf(sequenceOf(policyLoss), decisions, estimates);
   return (decision) => {
     const { trajectory, turn, token } = decision;
     const { advantages, returns, trained: mask } = estimates[trajectory]!;
@@ -217,8 +223,58 @@ export function feedOf(
       return: returns[turn]!,
       oldValue: decision.value,
       valueWeight: token === 0 && mask[turn] && trajectory < played ? 1 / valued : 0, // a run has one value, at its first token
+      ...sequenceFeed(decision),
     };
   };
+}
+
+/**
+ * Feeds of the sequence that a decision shares its ratio with.
+ * @param decisions of a minibatch, which parts no trajectory
+ */
+function sequenceFeedOf(
+  per: 'decision' | 'trajectory' | undefined,
+  decisions: readonly TrainDecision[],
+  estimates: readonly Estimate[],
+): (decision: TrainDecision) => Pick<DecisionFeed, 'sequence' | 'sequenceShare'> {
+  if (per === undefined) return () => ({});
+  const numbers = new Map<string, number>();
+  const lengths: number[] = [];
+  const numberOf = ({ trajectory, turn }: TrainDecision): number => {
+    const name = per === 'trajectory' ? String(trajectory) : `${trajectory} ${turn}`;
+    const number = numbers.get(name) ?? numbers.size;
+    numbers.set(name, number);
+    return number;
+  };
+  const isTrained = ({ trajectory, turn }: TrainDecision) => estimates[trajectory]!.trained[turn] !== 0;
+  for (const decision of decisions) {
+    const number = numberOf(decision);
+    lengths[number] = (lengths[number] ?? 0) + (isTrained(decision) ? 1 : 0);
+  }
+  return (decision) => {
+    const sequence = numberOf(decision);
+    return { sequence, sequenceShare: isTrained(decision) ? 1 / lengths[sequence]! : 0 };
+  };
+}
+
+/** Importance weights of the decisions, by the correction. */
+function correct(
+  offPolicy: Exclude<OffPolicy, { type: 'ratio' }>,
+  present: Float64Array,
+  behaviour: Float64Array,
+  decisions: readonly TrainDecision[],
+  estimates: readonly Estimate[],
+): Importance {
+  if (offPolicy.type === 'second_moment') {
+    const advantages = decisions.map(({ trajectory, turn }) => {
+      const { advantages, trained } = estimates[trajectory]!;
+      return trained[turn] ? advantages[turn]! : 0;
+    });
+    return maskSecondMoment(present, behaviour, advantages, offPolicy.threshold);
+  }
+  const { type, cap, per, geometricMean } = offPolicy;
+  const bounds = type === 'masked' ? { low: offPolicy.low, mask: true } : {};
+  return importance(present, behaviour, cap, segments(decisions, per), { ...bounds, geometricMean });
 }
 
 function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup[][] {

@@ -11,6 +11,7 @@ import { type Estimate, scores } from '../../algo/advantages.ts';
 import { filterBySignal, filtersGroups } from '../../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
+import { policyLossNumbers } from '../../algo/policy-loss.ts';
 import type { Engine } from '../../compute/engine/engine.ts';
 import { type Breakage, findBrokenRecord } from '../../compute/finite.ts';
 import { compileLogprobs } from '../../compute/model/compile.ts';
@@ -28,7 +29,7 @@ import { TrainingStep } from './training-step.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
 export type { Breakage } from '../../compute/finite.ts';
-export type { OffPolicy, ReferenceKl, TrainerOptions } from './options.ts';
+export type { ReferenceKl, TrainerOptions } from './options.ts';
 export type { Moments } from './weights.ts';
 
 /** Start of a trainer; a fresh one has only `params`. */
@@ -125,8 +126,14 @@ export class Trainer {
         `learner.selfImitation: ${estimator.algorithm} imitates already; leave selfImitation out`,
       );
     }
+    if (objective === 'likelihood' && options.policyLoss) {
+      throw new UserError(
+        'BAD_CONFIG',
+        `learner.policyLoss: ${estimator.algorithm} imitates and has no policy loss; leave policyLoss out`,
+      );
+    }
     const trainingStep = await TrainingStep.create(engine, options);
-    const looks = kl || options.selfImitation || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
+    const looks = kl || options.selfImitation || offPolicy.type !== 'ratio' || estimator.truncation === 'bootstrap';
     const measuring = looks && {
       ...options,
       program: await compileLogprobs(engine, model, { decoder, masked, chunks }),
@@ -264,7 +271,7 @@ export class Trainer {
    * @returns `undefined` when none of the groups' decisions is trained on
    */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
-    const { model, coefficients, maxGradNorm, adamW, kl } = this.#options;
+    const { model, coefficients, policyLoss, maxGradNorm, adamW, kl } = this.#options;
     const feeds = feedOf(this.#options, groups, prepared);
     if (!feeds) return undefined;
     const t = this.#moments.steps + 1;
@@ -272,6 +279,7 @@ export class Trainer {
     const weights = optimizerFeeds(model, this.#params, this.#moments);
     const coefficient = scalars('loss', {
       ...coefficients,
+      ...(policyLoss && policyLossNumbers(policyLoss)),
       klCoef1: kl?.estimator === 'k1' ? beta : 0,
       klCoef2: kl?.estimator === 'k2' ? beta : 0,
       klCoef3: kl?.estimator === 'k3' ? beta : 0,

@@ -204,9 +204,13 @@ export interface DecisionFeed {
   readonly return: number;
   readonly oldValue: number;
   readonly valueWeight: number;
+  /** Number of the sequence whose ratio it shares, any whole number; present where the policy loss is one of sequences. */
+  readonly sequence?: number | undefined;
+  /** 1 / trained decisions of the sequence; 0 where it is not trained on. */
+  readonly sequenceShare?: number | undefined;
 }
 
-const NOTHING: DecisionFeed = {
+const NOTHING = {
   oldLogprob: 0,
   referenceLogprob: 0,
   advantage: 0,
@@ -214,7 +218,7 @@ const NOTHING: DecisionFeed = {
   return: 0,
   oldValue: 0,
   valueWeight: 0,
-};
+} satisfies DecisionFeed;
 
 /** Sizes of a batch's arrays. */
 interface Layout {
@@ -325,7 +329,7 @@ function tokenColumns(
   return feeds;
 }
 
-const COLUMNS = Object.keys(NOTHING) as (keyof DecisionFeed)[];
+const COLUMNS = Object.keys(NOTHING) as (keyof typeof NOTHING)[];
 
 /** Decisions: where they stand, what was possible, what was chosen, and the loss's own columns. */
 function decisionColumns(
@@ -341,6 +345,7 @@ function decisionColumns(
   const chosen = new Int32Array(rows);
   const columns = COLUMNS.map((name) => ({ name, values: new Float32Array(rows) }));
   const rowOf = new Int32Array(decisionCount(groups));
+  const sequences = new SequenceColumns(rows);
   let start = 0; // of the member's tokens
   let decided = 0;
   groups.forEach(({ members }, g) => {
@@ -354,6 +359,7 @@ function decisionColumns(
         chosen[row] = decision.chosen;
         const fed = feedOf(decision, decided);
         for (const { name, values } of columns) values[row] = fed[name];
+        sequences.add(row, fed);
         rowOf[decided++] = row;
       }
       start += tokens.length;
@@ -369,9 +375,39 @@ function decisionColumns(
     ...(mask ? { 'decisions.mask': f32([...shape, width], mask) } : {}),
     ...(decoder === 'tokens' && masked ? possibleColumns(decisionsOf(groups), sampled, width) : {}),
     'decisions.chosen': i32([...shape, 1], chosen),
+    ...sequences.feeds(shape),
   };
   for (const { name, values } of columns) feeds[`decisions.${name}`] = f32(shape, values);
   return { feeds, rows: rowOf };
+}
+
+/** Columns of sequences that share a ratio: each row names the first row of its sequence. */
+class SequenceColumns {
+  readonly #ids: Int32Array;
+  readonly #shares: Float32Array;
+  readonly #firstOf = new Map<number, number>();
+
+  constructor(rows: number) {
+    this.#ids = Int32Array.from({ length: rows }, (_, row) => row); // padding: sequences of their own
+    this.#shares = new Float32Array(rows);
+  }
+
+  add(row: number, { sequence, sequenceShare = 0 }: DecisionFeed): void {
+    if (sequence === undefined) return;
+    const first = this.#firstOf.get(sequence) ?? row;
+    this.#firstOf.set(sequence, first);
+    this.#ids[row] = first;
+    this.#shares[row] = sequenceShare;
+  }
+
+  /** Feeds of the columns; none where no decision names its sequence. */
+  feeds(shape: readonly number[]): Record<string, HostTensor> {
+    if (this.#firstOf.size === 0) return {};
+    return {
+      'decisions.sequence': i32([...shape], this.#ids),
+      'decisions.sequenceShare': f32([...shape], this.#shares),
+    };
+  }
 }
 
 /**

@@ -4,6 +4,7 @@
  * (`learner.maxTokens`, and models that are trained layer by layer). It keeps no weights.
  */
 import { estimatorOf } from '../../algo/estimators.ts';
+import { sequenceOf } from '../../algo/policy-loss.ts';
 import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
 import { compileAdamW, compileGradients, runsByLayers } from '../../compute/model/compile.ts';
 import { trainGraph } from '../../compute/model/programs.ts';
@@ -41,13 +42,14 @@ export class TrainingStep {
     const { decoder, adamW, model, estimator, masked, chunks, recompute, maxTokens } = options;
     const { objective } = estimatorOf(estimator);
     const decoding = { decoder, masked, chunks, recompute };
+    const loss = { objective, policyLoss: options.policyLoss?.type };
     const inOne = maxTokens === undefined && !runsByLayers(engine, model);
     const program = inOne
-      ? await engine.compile(trainGraph(model, { ...decoding, objective, adamW }))
-      : await compileGradients(engine, model, { ...decoding, objective });
+      ? await engine.compile(trainGraph(model, { ...decoding, ...loss, adamW }))
+      : await compileGradients(engine, model, { ...decoding, ...loss });
     const optimizer = inOne ? undefined : await compileAdamW(engine, model, adamW);
     const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
-    const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
+    const replicas = await openReplicas(more, engine, { model, options: { ...decoding, ...loss } });
     return new TrainingStep(options, program, replicas, optimizer);
   }
 
@@ -67,7 +69,8 @@ export class TrainingStep {
     const { model, codec, maxTokens } = this.#options;
     const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
-    const passes = maxTokens === undefined ? [groups] : microBatches(groups, maxTokens);
+    const whole = sequenceOf(this.#options.policyLoss) === 'trajectory';
+    const passes = maxTokens === undefined ? [groups] : microBatches(groups, maxTokens, whole);
     const parts = passes.map((part) => () => pass(part));
     const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
     const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });

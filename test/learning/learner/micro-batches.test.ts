@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), 'longplay-micro-'));
 beforeAll(() => void writeTinyChatModel(folder));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function codecOf(): Codec {
+function codecOf(contextTokens = 1000): Codec {
   return openChatCodec({
     folder,
     vocabSize: openModel(folder).config.vocabSize,
@@ -32,7 +32,7 @@ function codecOf(): Codec {
     world: { role: 'r', forms: [], hints: [], format: 'action' },
     format: 'world',
     listActions: false,
-    contextTokens: 1000,
+    contextTokens,
     answerTokens: 50,
   });
 }
@@ -218,78 +218,91 @@ it('preference pairs are learnt alike whole and dense, in parts, recomputed and 
   await engine.dispose();
 });
 
-it('an update is the same in one pass, in several, in parts and recomputed', async () => {
-  const codec = codecOf();
-  const group = {
-    group: 0,
-    task: { env: 'x', index: 0, seed: 0 },
-    horizon: 9,
-    trajectories: [
-      episode(
-        codec,
-        0,
-        [
-          [70, 71],
-          [80, 81, 82],
-        ],
-        1,
-      ),
-      episode(codec, 1, [[72]], 0),
-      episode(codec, 2, [[73, 74, 75, 76, 77], [60], [61]], 0.5),
-    ],
-  };
-  const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
-  const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
-  const values = drawParameters(specs, 1);
-  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
-  const after = async (passes: object) => {
-    const trainer = await Trainer.create(
-      engine,
-      {
-        model,
-        codec,
-        decoder: 'tokens',
-        estimator: {
-          algorithm: 'grpo',
-          gamma: 1,
-          truncation: 'terminal',
-          aggregation: { type: 'token-mean' },
-          credit: 'trajectory',
-          std: true,
-        },
-        epochs: 2,
-        minibatches: 1,
-        coefficients: { clipLow: 0.2, clipHigh: 0.2, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
-        offPolicy: { type: 'truncated', cap: 2, per: 'token' },
-        kl: { in: 'loss', estimator: 'k3', control: { type: 'fixed', coefficient: 0.05 } },
-        learningRate: { peak: 1e-3, warmupSteps: 0, decay: 'none', final: 1 },
-        maxGradNorm: 1,
-        adamW: defaultAdamW,
-        filterGroups: true,
-        seed: 1,
-        ...passes,
-      },
-      { params: { version: 0, values } },
-    );
-    const result = await trainer.update([group], 0);
-    expect(result.broken).toBeUndefined();
-    await trainer.dispose();
-    return { stats: result.stats, values: trainer.params.values };
-  };
-  const whole = await after({});
-  for (const passes of [
-    { maxTokens: 100_000, masked: false },
-    { maxTokens: 300, masked: false, chunks: 3, recompute: true },
-    { maxTokens: 1, masked: false, chunks: 2 },
-  ]) {
-    const other = await after(passes);
-    for (const [name, value] of Object.entries(whole.stats)) expect(other.stats[name], name).toBeCloseTo(value, 4);
-    for (const [name, weights] of Object.entries(whole.values)) {
-      const moved = Math.max(...weights.map((w, i) => Math.abs(w - values[name]![i]!)));
-      const worst = Math.max(...weights.map((w, i) => Math.abs(w - other.values[name]![i]!)));
-      expect(moved).toBeGreaterThan(1e-4);
-      expect(worst, name).toBeLessThan(moved * 0.02);
+const gspo = { type: 'gspo', per: 'trajectory', clipLow: 0.2, clipHigh: 0.2 } as const;
+
+it.each([
+  ['ppo_clip', 1000, undefined],
+  ['gspo, of trajectories whose prompt was rendered anew', 130, gspo],
+] as const)(
+  'an update is the same in one pass, in several, in parts and recomputed: %s',
+  async (_, context, policyLoss) => {
+    const codec = codecOf(context);
+    const group = {
+      group: 0,
+      task: { env: 'x', index: 0, seed: 0 },
+      horizon: 9,
+      trajectories: [
+        episode(
+          codec,
+          0,
+          [
+            [70, 71],
+            [80, 81, 82],
+          ],
+          1,
+        ),
+        episode(codec, 1, [[72]], 0),
+        episode(codec, 2, [[73, 74, 75, 76, 77], [60], [61]], 0.5),
+      ],
+    };
+    if (policyLoss) {
+      const members = trainUnits(codec, group.trajectories, 0).flatMap((unit) => unit.flatMap((one) => one.members));
+      expect(members.length).toBeGreaterThan(group.trajectories.length);
     }
-  }
-  await engine.dispose();
-});
+    const model = { ...freeze(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+    const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
+    const values = drawParameters(specs, 1);
+    const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+    const after = async (passes: object) => {
+      const trainer = await Trainer.create(
+        engine,
+        {
+          model,
+          codec,
+          decoder: 'tokens',
+          estimator: {
+            algorithm: 'grpo',
+            gamma: 1,
+            truncation: 'terminal',
+            aggregation: { type: 'token-mean' },
+            credit: 'trajectory',
+            std: true,
+          },
+          epochs: 2,
+          minibatches: 1,
+          coefficients: { clipLow: 0.2, clipHigh: 0.2, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
+          policyLoss,
+          offPolicy: { type: 'truncated', cap: 2, per: 'token' },
+          kl: { in: 'loss', estimator: 'k3', control: { type: 'fixed', coefficient: 0.05 } },
+          learningRate: { peak: 1e-3, warmupSteps: 0, decay: 'none', final: 1 },
+          maxGradNorm: 1,
+          adamW: defaultAdamW,
+          filterGroups: true,
+          seed: 1,
+          ...passes,
+        },
+        { params: { version: 0, values } },
+      );
+      const result = await trainer.update([group], 0);
+      expect(result.broken).toBeUndefined();
+      await trainer.dispose();
+      return { stats: result.stats, values: trainer.params.values };
+    };
+    const whole = await after({});
+    for (const passes of [
+      { maxTokens: 100_000, masked: false },
+      { maxTokens: 300, masked: false, chunks: 3, recompute: true },
+      { maxTokens: 1, masked: false, chunks: 2 },
+    ]) {
+      const other = await after(passes);
+      for (const [name, value] of Object.entries(whole.stats)) expect(other.stats[name], name).toBeCloseTo(value, 4);
+      for (const [name, weights] of Object.entries(whole.values)) {
+        const moved = Math.max(...weights.map((w, i) => Math.abs(w - values[name]![i]!)));
+        const worst = Math.max(...weights.map((w, i) => Math.abs(w - other.values[name]![i]!)));
+        expect(moved).toBeGreaterThan(1e-4);
+        expect(worst, name).toBeLessThan(moved * 0.02);
+      }
+    }
+    await engine.dispose();
+  },
+);

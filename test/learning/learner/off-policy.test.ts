@@ -169,6 +169,52 @@ describe('off-policy correction', () => {
     expect(trajectory).toBeGreaterThan(decision);
   }, 30_000);
 
+  it('masked is truncated where nothing is outside, and leaves out what is', async () => {
+    const older = batch('tokens', VERSION - 1);
+    const truncated = await update(older, 'tokens', { offPolicy: { type: 'truncated', cap: WIDE, per: 'token' } });
+    const wide = await update(older, 'tokens', { offPolicy: { type: 'masked', low: 0, cap: WIDE, per: 'token' } });
+    expect(wide.gradient).toEqual(truncated.gradient);
+    const far = behaved(older, (logprob) => logprob - 3); // every ratio is about 20
+    const none = await update(far, 'tokens', { offPolicy: { type: 'masked', low: 0.5, cap: 5, per: 'token' } });
+    expect(none.stats).toMatchObject({ importanceTruncated: 1, effectiveShare: 0, policyLoss: 0 });
+    expect(none.stats.entropy).toBeGreaterThan(0);
+    const likely = behaved(older, (logprob) => logprob + 3); // every ratio is about 1/20
+    const low = await update(likely, 'tokens', { offPolicy: { type: 'masked', low: 0.5, cap: 5, per: 'token' } });
+    expect(low.stats).toMatchObject({ importanceTruncated: 1, policyLoss: 0 });
+  }, 30_000);
+
+  it('the geometric mean of equal ratios is one of them, their product grows with the length', async () => {
+    const older = behaved(batch('tokens', VERSION - 1), (logprob) => logprob - 1);
+    const largest = async (geometricMean: boolean) => {
+      const offPolicy = { type: 'truncated', cap: WIDE, per: 'trajectory', geometricMean } as const;
+      return (await update(older, 'tokens', { offPolicy })).stats.importanceMax!;
+    };
+    expect(await largest(true)).toBeLessThan(5);
+    expect(await largest(false)).toBeGreaterThan(20);
+  }, 30_000);
+
+  it('second moment: the ratio alone where the threshold is far, less of it where it is near', async () => {
+    const older = batch('tokens', VERSION - 1);
+    const ratio = await update(older, 'tokens', { policyLoss: { type: 'unclipped' } });
+    const far = await update(older, 'tokens', {
+      policyLoss: { type: 'unclipped' },
+      offPolicy: { type: 'second_moment', threshold: 1e6 },
+    });
+    expect(far.gradient).toEqual(ratio.gradient);
+    expect(far.stats.importanceTruncated).toBe(0);
+    const moved = behaved(older, (logprob) => logprob - 0.5);
+    const near = await update(moved, 'tokens', { offPolicy: { type: 'second_moment', threshold: 1e-4 } });
+    expect(near.stats.importanceTruncated).toBeGreaterThan(0.1);
+    expect(near.stats.importanceTruncated).toBeLessThan(1); // what is to become less likely is kept
+    // Episodes that the horizon cut, and that are not trained on, are nothing to compare with.
+    const made = { world: 'wage', codec, decoder: 'tokens', groups: 3, size: 4, horizon: 4, seed: 7 } as const;
+    const cut = behaved(toyGroups({ ...made, version: VERSION - 1 }), (logprob) => logprob - 0.5);
+    const estimator = { ...optionsOf('tokens', {}).estimator, truncation: 'mask' } as TrainerOptions['estimator'];
+    const tiny = { type: 'second_moment', threshold: 1e-12 } as const;
+    expect((await update(cut, 'tokens', { offPolicy: tiny })).stats.importanceTruncated).toBeGreaterThan(0.1);
+    expect((await update(cut, 'tokens', { offPolicy: tiny, estimator })).stats.importanceTruncated).toBe(0);
+  }, 30_000);
+
   it('weights are bounded by the cap and unbiased without it', () => {
     // Two actions, behaviour q, learner p: Σ_a q(a)·w(a)·f(a) = Σ_a p(a)·f(a) exactly, for any f.
     const [q, p] = [
