@@ -1,8 +1,9 @@
 /** Form of a model call for a person: choose a tool, answer for its arguments one by one, or reply in words. Pure. */
 
 import { nearest } from '../config/nearest.ts';
-import { describeCall, describeMessages } from '../console/call-text.ts';
+import { describeMessages } from '../console/call-text.ts';
 import { type AgentCall, type AgentReply, NO_USAGE, readAgentCall, readAgentReply } from '../core/agent-call.ts';
+import { describeCall } from '../core/call-text.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { parseJson } from '../core/json-text.ts';
 import type { JsonSchema, Tool, ToolChoice } from '../core/model-call.ts';

@@ -1,6 +1,7 @@
-/** Texts of calls, replies and tools as a person reads them in a terminal. Pure. */
-import { type AgentReply, readAgentCall } from '../core/agent-call.ts';
+/** Conversations of calls as text for a terminal. Pure. */
+import { readAgentCall } from '../core/agent-call.ts';
 import type { ReadTurn } from '../core/call-episode.ts';
+import { describeReply } from '../core/call-text.ts';
 import type { ConversationMessage } from '../core/model-call.ts';
 
 /** Describes messages, one below the other: the role in square brackets, then the text. */
@@ -8,26 +9,19 @@ export function describeMessages(messages: readonly ConversationMessage[]): stri
   return messages
     .map((message) => {
       const name = message.role === 'tool' ? `result${message.isError ? ', an error' : ''}` : message.role;
-      const calls = message.role === 'assistant' ? (message.calls ?? []).map(describeCall) : [];
-      const reasoning = message.role === 'assistant' && message.reasoning ? [`(thinks) ${message.reasoning}`] : [];
-      return [`[${name}]`, ...reasoning, ...(message.content === '' ? [] : [message.content]), ...calls].join('\n');
+      const text = message.role === 'assistant' ? describeThought(message) : message.content;
+      return [`[${name}]`, ...(text === '' ? [] : [text])].join('\n');
     })
     .join('\n');
 }
 
-/** Describes a call in one line: the tool's name, then its arguments as JSON. `longplay play` reads it. */
-export function describeCall({ name, arguments: args }: AgentReply['calls'][number]): string {
-  return `${name} ${args.trim() === '' ? '{}' : args}`;
-}
-
-/** Describes a reply: its thinking and its text, then its calls, a line each. */
-export function describeReply({
-  content,
-  reasoning,
-  calls,
-}: Pick<AgentReply, 'content' | 'reasoning' | 'calls'>): string {
-  const texts = [reasoning ? `(thinks) ${reasoning}` : '', content].filter((text) => text !== '');
-  return [...texts, ...calls.map(describeCall)].join('\n');
+/** Describes a reply of a turn: its thinking, its text, then its calls, a line each. */
+export function describeThought(
+  reply: Parameters<typeof describeReply>[0] & { readonly reasoning?: string | undefined },
+): string {
+  const text = describeReply(reply);
+  if (!reply.reasoning) return text;
+  return [`(thinks) ${reply.reasoning}`, ...(text === '' ? [] : [text])].join('\n');
 }
 
 /** Describes what a turn of an episode of calls has read: its messages, and the tools where they are new. */

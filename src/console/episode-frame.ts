@@ -5,7 +5,7 @@ import { taskName } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
 import { logprobOf } from '../storage/parquet.ts';
 import type { TraceLine, TraceTurn } from '../storage/trace.ts';
-import { describeCallRead, describeFinalCall, describeReply } from './call-text.ts';
+import { describeCallRead, describeFinalCall, describeThought } from './call-text.ts';
 import { compact } from './numbers.ts';
 import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
 
@@ -81,7 +81,7 @@ function textsOf({ turns, finalObservation }: TraceLine): EpisodeTexts {
       if (!here) return describeFinalCall(finalObservation);
       return here.messages.length === 0 ? '' : branchOf(here, turn) + describeCallRead(here);
     },
-    done: (turn) => (read[turn]!.reply ? describeReply(read[turn]!.reply!) : turns[turn]!.action),
+    done: (turn) => (read[turn]!.reply ? describeThought(read[turn]!.reply!) : turns[turn]!.action),
   };
 }
 
