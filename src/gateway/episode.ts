@@ -8,6 +8,7 @@
  * waits, and gets the stored reply, byte for byte, once that was made. Every other request is a call of its own.
  */
 import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../core/clock.ts';
 import { cutText, describeValue } from '../core/describe-value.ts';
@@ -15,8 +16,11 @@ import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ModelReply, ToolCall } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
+import type { Refusal } from '../http/access.ts';
+import { targetOf } from '../http/app.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
+import { dialectOf } from './dialects/dialects.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
 import type { GatewayEpisode, WaitingCall } from './gateway.ts';
 import { KeptReplies } from './items.ts';
@@ -475,6 +479,12 @@ export function errorOf(dialect: Dialect, thrown: unknown): DecidedAnswer {
     ...(status === 503 || status === 429 ? { headers: { 'retry-after': '1' } } : {}),
     errorEvent: dialect.errorEvent(status, message),
   };
+}
+
+/** Prints a refusal in the form of the dialect that a request's path belongs to, as a server of dialects answers it. */
+export function printRefusalOf({ url = '/' }: IncomingMessage, { status, message }: Refusal): string {
+  const [path] = targetOf(url).split('?', 1);
+  return errorOf(dialectOf(path!), new RefusedCall(status, message)).body;
 }
 
 /** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, or has a name twice */
