@@ -487,7 +487,23 @@ export function printRefusalOf({ url = '/' }: IncomingMessage, { status, message
   return errorOf(dialectOf(path!), new RefusedCall(status, message)).body;
 }
 
-/** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, or has a name twice */
+/**
+ * Entries of the lists of a request, at most. No client sends so many, and no context holds them: they bound the time in which
+ * nothing else is answered.
+ */
+const MAX_ENTRIES: Readonly<Record<string, number>> = { messages: 16_384, input: 16_384, tools: 2048 };
+
+function requireFew(body: unknown): void {
+  if (!isRecord(body)) return;
+  for (const [name, max] of Object.entries(MAX_ENTRIES)) {
+    const list = body[name];
+    if (!Array.isArray(list) || list.length <= max) continue;
+    const message = `${name}: expected at most ${max} of them, got ${list.length}; shorten the conversation or its tools`;
+    throw new RefusedCall(400, message, name, 'context_length_exceeded');
+  }
+}
+
+/** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, has a name twice, or too many messages */
 export function parseBody(body: Buffer): unknown {
   const text = body.toString('utf8');
   let value: unknown;
@@ -496,6 +512,7 @@ export function parseBody(body: Buffer): unknown {
   } catch (thrown) {
     throw new RefusedCall(400, `expected JSON: ${messageOf(thrown)}`);
   }
+  requireFew(value);
   const twice = findDuplicateKey(text);
   if (twice === undefined) return value;
   const name = cutText(twice);

@@ -140,7 +140,7 @@ function callsElement(calls: readonly MadeCall[], needle: string): HTMLElement {
     h(
       'tr',
       {},
-      h('td', {}, h('strong', {}, markText(name, needle)), h('pre', {}, markText(indentJson(args), needle))),
+      h('td', {}, h('strong', {}, markText(name, needle)), h('pre', {}, markText(args, needle))),
       h(
         'td',
         isError ? { class: 'bad' } : {},
@@ -155,16 +155,6 @@ function callsElement(calls: readonly MadeCall[], needle: string): HTMLElement {
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Call'), h('th', { scope: 'col' }, 'Result'))),
     h('tbody', { class: 'plain' }, rows),
   );
-}
-
-/** Indents JSON that is longer than a line; any other text stays as it is. */
-function indentJson(text: string): string {
-  if (text.length <= 60) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
 
 /** Messages of a conversation, each under its role. */
