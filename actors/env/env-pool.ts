@@ -10,8 +10,9 @@
 import { type Observable, Subject } from 'rxjs';
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { stepFault } from '../../src/chaos/injector.ts';
+import { AGENT } from '../../src/core/agent-call.ts';
 import { LongplayError } from '../../src/core/errors.ts';
-import type { Failure, FailureCause } from '../../src/core/failure.ts';
+import { cureOf, type Failure, type FailureCause } from '../../src/core/failure.ts';
 import { isWithin } from './check.ts';
 import type { Dispatch } from './dispatch.ts';
 import { type HostSettings, HostSupervisor } from './host-supervisor.ts';
@@ -282,7 +283,8 @@ class Pool implements EnvPool {
   }
 
   async #giveUp(message: string): Promise<void> {
-    this.observations$.error(new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``));
+    const env = this.#ids.has(AGENT) ? AGENT : '';
+    this.observations$.error(new LongplayError('ENV_BROKEN', `${message}; ${cureOf('exited', env)}`));
     await this.close();
   }
 }

@@ -1,4 +1,5 @@
 /** Retry of failed episodes: whether one is attempted again, and when the run has to end. Pure. */
+import { AGENT } from '../../src/core/agent-call.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { cureOf, type Failure } from '../../src/core/failure.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
@@ -61,10 +62,12 @@ function createFailuresError(row: FailureRow, task: Task, { cause, where, messag
   const last = `(the last: ${cause} on ${taskName(task)} at ${where}: ${message})`;
   if (cause === 'unreachable') {
     const seconds = Math.round(row.outageMs / 1000);
-    const what = `the environment's server has not answered for ${seconds} s: ${row.unanswered} episodes failed ${last}`;
-    return new LongplayError('REMOTE_FAILED', `${what}; ${cureOf(cause)}`);
+    const server = task.env === AGENT ? "the agent's service" : "the environment's server";
+    const what = `${server} has not answered for ${seconds} s: ${row.unanswered} episodes failed ${last}`;
+    return new LongplayError('REMOTE_FAILED', `${what}; ${cureOf(cause, task.env)}`);
   }
   const what = `is broken: ${row.failures} episodes in a row failed ${last}`;
   if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy ${what}`);
-  return new LongplayError('ENV_BROKEN', `the environment ${what}; ${cureOf(cause)}`);
+  const name = task.env === AGENT ? 'agent' : 'environment';
+  return new LongplayError('ENV_BROKEN', `the ${name} ${what}; ${cureOf(cause, task.env)}`);
 }

@@ -1,4 +1,5 @@
 /** Tasks of training groups: drawn by the sampler, without those that kept failing. */
+import { AGENT } from '../../src/core/agent-call.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { cureOf, type FailureCause } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
@@ -25,13 +26,15 @@ export class TrainingTasks {
 
   /** Draws the next task. @throws {LongplayError} ENV_BROKEN when none is found that is not quarantined */
   next(): Task {
+    let env = '';
     for (let i = 0; i < MAX_REDRAWS; i++) {
       const task = this.#sampler.next();
+      env = task.env;
       if (!this.#quarantined.has(task.index)) return task;
     }
     throw new LongplayError(
       'ENV_BROKEN',
-      `every task drawn is quarantined (${this.#quarantined.size} tasks failed too often); the environment is broken: ${cureOf(this.#cause)}`,
+      `every task drawn is quarantined (${this.#quarantined.size} tasks failed too often); the ${env === AGENT ? 'agent' : 'environment'} is broken: ${cureOf(this.#cause, env)}`,
     );
   }
 

@@ -1,4 +1,5 @@
 /** Diagnosis of a run: warnings, and the one setting that would help most. Pure. */
+import { cureOf } from '../core/failure.ts';
 import type { MetricsRow, PlainName } from '../metrics/metric-table.ts';
 import type { TimePart, TimeShares } from '../metrics/slot-time.ts';
 import { mean, percent } from './numbers.ts';
@@ -20,8 +21,9 @@ export function warnOfAnswers(rows: readonly MetricsRow[]): string | undefined {
 /**
  * Warnings about a run.
  * @param rows metrics rows, oldest first
+ * @param env id of the world
  */
-export function warnings(rows: readonly MetricsRow[]): string[] {
+export function warnings(rows: readonly MetricsRow[], env: string): string[] {
   const recent = rows.slice(-WINDOW);
   const found: string[] = [];
   const averageRecent = (name: PlainName) => mean(values(recent, name));
@@ -61,7 +63,7 @@ export function warnings(rows: readonly MetricsRow[]): string[] {
   const launched = (last.launched ?? 0) - (first.launched ?? 0);
   const failed = (last.failed ?? 0) - (first.failed ?? 0);
   if (launched > 0 && failed > 0.05 * launched) {
-    found.push(`${percent(failed / launched)} of episodes fail: run \`longplay check-env\``);
+    found.push(`${percent(failed / launched)} of episodes fail: ${cureOf('threw', env)}`);
   }
   if (sum(recent, 'skippedSteps') > 0) {
     found.push(`${sum(recent, 'skippedSteps')} optimiser steps were not finite: lower learner.learningRate`);

@@ -1,9 +1,11 @@
 /** Episode frames: one turn of a recorded episode as a screen, and a whole episode as plain lines. Pure. */
+import { type ReadTurn, readCallTurns } from '../core/call-episode.ts';
 import type { Drawing, Panel } from '../core/draw.ts';
 import { taskName } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
 import { logprobOf } from '../storage/parquet.ts';
 import type { TraceLine, TraceTurn } from '../storage/trace.ts';
+import { describeCallRead, describeFinalCall, describeThought } from './call-text.ts';
 import { compact } from './numbers.ts';
 import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
 
@@ -18,14 +20,15 @@ export function episodeFrame(
   { width, height }: { readonly width: number; readonly height: number },
 ): Line[] {
   const here = episode.turns[turn];
+  const texts = textsOf(episode);
   const panels = drawing?.panels ?? [];
   const side = panels.length > 0 && width >= 100 ? Math.floor(width * 0.45) : 0;
   const textWidth = width - side - (side > 0 ? 2 : 0);
   const left: Line[] = [
     [span(here ? 'OBSERVATION' : 'FINAL OBSERVATION', 'dim')],
-    ...wrapText(here?.observation ?? episode.finalObservation, textWidth),
+    ...wrapText(texts.observed(turn), textWidth),
     [],
-    ...(here ? decisionLines(episode, here, textWidth) : [outcome(episode)]),
+    ...(here ? decisionLines(episode, here, texts.done(turn), textWidth) : [outcome(episode)]),
   ];
   const drawn = panels.flatMap((panel, i) => [...(i > 0 ? [[] as Line] : []), ...panelLines(panel, side || width)]);
   const body =
@@ -39,18 +42,52 @@ export function episodeFrame(
 /** Lines of a whole episode, one turn after the other. */
 export function episodeLines(episode: TraceLine, width: number): Line[] {
   const lines: Line[] = [title(episode, undefined), ...openingLines(episode, width)];
+  const texts = textsOf(episode);
   episode.turns.forEach((turn, t) => {
     lines.push([], [span(`turn ${t + 1}`, 'bold'), span(`  ${turnFacts(turn)}`, 'dim')]);
     // One by one: a call does not take as many arguments as an observation may have lines.
-    for (const line of wrapText(turn.observation, width)) lines.push(line);
+    for (const line of wrapText(texts.observed(t), width)) lines.push(line);
     for (const line of answerLines(turn, width)) lines.push(line);
-    lines.push([
-      span('> ', 'cyan'),
-      span(turn.action, 'bold'),
-      span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green'),
-    ]);
+    const done = actionLines(texts.done(t));
+    const reward = span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green');
+    done.forEach((line, i) => lines.push(i === done.length - 1 ? [...line, reward] : line));
   });
-  return [...lines, [], ...wrapText(episode.finalObservation, width), outcome(episode)];
+  return [...lines, [], ...wrapText(texts.observed(episode.turns.length), width), outcome(episode)];
+}
+
+/** Texts of an episode as a person reads them: of calls the conversation, of other worlds what was recorded. */
+interface EpisodeTexts {
+  /** Observation of a turn; at `turns.length` the final one. */
+  observed(turn: number): string;
+  /** Action of a turn. */
+  done(turn: number): string;
+}
+
+function textsOf({ turns, finalObservation }: TraceLine): EpisodeTexts {
+  const read = readCallTurns(turns, finalObservation);
+  if (!read) {
+    return {
+      observed: (turn) => turns[turn]?.observation ?? finalObservation,
+      done: (turn) => turns[turn]!.action,
+    };
+  }
+  const branchOf = ({ call, parent }: ReadTurn, turn: number) => {
+    const isNext = parent === null ? turn === 0 : parent === read[turn - 1]?.call;
+    return isNext ? '' : `[call ${call}, ${parent === null ? 'a new conversation' : `after call ${parent}`}]\n`;
+  };
+  return {
+    observed(turn) {
+      const here = read[turn];
+      if (!here) return describeFinalCall(finalObservation);
+      return here.messages.length === 0 ? '' : branchOf(here, turn) + describeCallRead(here);
+    },
+    done: (turn) => (read[turn]!.reply ? describeThought(read[turn]!.reply!) : turns[turn]!.action),
+  };
+}
+
+/** Lines of an action, a sign before the first. */
+function actionLines(text: string): Line[] {
+  return text.split('\n').map((line, i): Line => [span(i === 0 ? '> ' : '  ', 'cyan'), span(line, 'bold')]);
 }
 
 function title(episode: TraceLine, turn: number | undefined): Line {
@@ -106,12 +143,12 @@ function answerLines({ response, action }: TraceTurn, width: number): Line[] {
   return [[span('ANSWER', 'dim')], ...wrapText(response.text, width), ...why];
 }
 
-function decisionLines(episode: TraceLine, turn: TraceTurn, width: number): Line[] {
+function decisionLines(episode: TraceLine, turn: TraceTurn, done: string, width: number): Line[] {
   const listed = [...turn.actions].map((at) => episode.actionTable[at] ?? '');
   return [
     ...answerLines(turn, width),
     [span('ACTION', 'dim'), span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green')],
-    [span('> ', 'cyan'), span(turn.action, 'bold')],
+    ...actionLines(done),
     ...wrapText(turnFacts(turn), width).map((line): Line => line.map(({ text }) => span(text, 'dim'))),
     ...(listed.length > 0 ? [[], [span(`${listed.length} ADMISSIBLE`, 'dim')] as Line] : []),
     ...listed.slice(0, 12).map((text): Line => [span(text === turn.action ? '• ' : '  ', 'cyan'), span(text)]),

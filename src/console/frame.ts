@@ -29,7 +29,7 @@ const BASE_HEIGHT = 24;
 export function frame(state: ConsoleState, { width, height, cores }: FrameSize): Line[] {
   const extra = Math.max(0, height - BASE_HEIGHT);
   const tasks = 4 + Math.floor(extra / 3);
-  const alarms = [...clusterAlarms(state), ...warnings(state.rows)];
+  const alarms = [...clusterAlarms(state), ...warnings(state.rows, state.config.env.id)];
   const actorRows = extra >= 2 ? 8 : 4;
   const gap: Line[] = [[]];
   const blocks: Line[][] = [

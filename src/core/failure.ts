@@ -2,6 +2,7 @@
  * Failures: a failed episode is data, attributed to one boundary and recorded once. It is re-issued or dropped, and
  * never becomes a reward.
  */
+import { AGENT } from './agent-call.ts';
 
 /** Causes of a failure, in the order of the boundary that noticed it. */
 export const FAILURE_CAUSES = [
@@ -22,11 +23,15 @@ export const FAILURE_CAUSES = [
 /** Cause of a failure. */
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
-/** Cure of failures, by their cause: what a person does next. */
-export function cureOf(cause: FailureCause): string {
-  if (cause === 'unreachable') return "start the environment's server again, then resume";
+/** Cure of failures, by their cause: what a person does next. @param env id of the world; an agent has cures of its own */
+export function cureOf(cause: FailureCause, env: string): string {
   if (cause === 'policy') return 'see that the policy answers, then resume';
-  return 'run `longplay check-env`';
+  if (env !== AGENT) {
+    return cause === 'unreachable' ? "start the environment's server again, then resume" : 'run `longplay check-env`';
+  }
+  if (cause === 'unreachable') return "start the agent's service again, then resume";
+  if (cause === 'timeout') return 'let the program call its model sooner, or raise rollout.stepDeadlineMs';
+  return 'play it once by `longplay rollout --agent <program> --policy random --episodes 1`';
 }
 
 /** Failure of an episode: its cause, and a line that describes it. */

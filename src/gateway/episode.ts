@@ -8,6 +8,7 @@
  * waits, and gets the stored reply, byte for byte, once that was made. Every other request is a call of its own.
  */
 import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../core/clock.ts';
 import { cutText, describeValue } from '../core/describe-value.ts';
@@ -15,8 +16,11 @@ import { messageOf } from '../core/errors.ts';
 import { findDuplicateKey, parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ModelReply, ToolCall } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
+import type { Refusal } from '../http/access.ts';
+import { targetOf } from '../http/app.ts';
 import { CallTree, type TreeCall } from './call-tree.ts';
 import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds } from './dialects/dialect.ts';
+import { dialectOf } from './dialects/dialects.ts';
 import type { DecidedAnswer, Exchange } from './exchange.ts';
 import type { GatewayEpisode, WaitingCall } from './gateway.ts';
 import { KeptReplies } from './items.ts';
@@ -477,7 +481,29 @@ export function errorOf(dialect: Dialect, thrown: unknown): DecidedAnswer {
   };
 }
 
-/** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, or has a name twice */
+/** Prints a refusal in the form of the dialect that a request's path belongs to, as a server of dialects answers it. */
+export function printRefusalOf({ url = '/' }: IncomingMessage, { status, message }: Refusal): string {
+  const [path] = targetOf(url).split('?', 1);
+  return errorOf(dialectOf(path!), new RefusedCall(status, message)).body;
+}
+
+/**
+ * Entries of the lists of a request, at most. No client sends so many, and no context holds them: they bound the time in which
+ * nothing else is answered.
+ */
+const MAX_ENTRIES: Readonly<Record<string, number>> = { messages: 16_384, input: 16_384, tools: 2048 };
+
+function requireFew(body: unknown): void {
+  if (!isRecord(body)) return;
+  for (const [name, max] of Object.entries(MAX_ENTRIES)) {
+    const list = body[name];
+    if (!Array.isArray(list) || list.length <= max) continue;
+    const message = `${name}: expected at most ${max} of them, got ${list.length}; shorten the conversation or its tools`;
+    throw new RefusedCall(400, message, name, 'context_length_exceeded');
+  }
+}
+
+/** Reads the body of a request. @throws {RefusedCall} for one that is no JSON, has a name twice, or too many messages */
 export function parseBody(body: Buffer): unknown {
   const text = body.toString('utf8');
   let value: unknown;
@@ -486,6 +512,7 @@ export function parseBody(body: Buffer): unknown {
   } catch (thrown) {
     throw new RefusedCall(400, `expected JSON: ${messageOf(thrown)}`);
   }
+  requireFew(value);
   const twice = findDuplicateKey(text);
   if (twice === undefined) return value;
   const name = cutText(twice);

@@ -22,9 +22,9 @@ import { createApp, type HttpAnswer, json, respond, targetOf } from '../http/app
 import { type BodyLimit, type HttpLimits, listen } from '../http/server.ts';
 import { compactHistory } from './compaction.ts';
 import { type Dialect, type DialectId, RefusedCall } from './dialects/dialect.ts';
-import { DIALECTS } from './dialects/dialects.ts';
+import { DIALECTS, dialectOf } from './dialects/dialects.ts';
 import { parseCount } from './dialects/messages.ts';
-import { Episode, errorOf, parseBody, parseRecord } from './episode.ts';
+import { Episode, errorOf, parseBody, parseRecord, printRefusalOf } from './episode.ts';
 import { Exchange } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -113,6 +113,7 @@ export async function openGateway(options: GatewayOptions = {}): Promise<OpenGat
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     checkHead: (request) => doors.check(request),
+    printRefusal: printRefusalOf,
   });
   return {
     url: server.url,
@@ -270,12 +271,6 @@ function splitPath(url: string): {
 } {
   const match = /^\/e\/([\w-]{1,64})\/(?:key\/([\w-]{1,64})\/)?([^?]*)/.exec(targetOf(url));
   return { id: match?.[1], key: match?.[2], path: match?.[3] ?? url };
-}
-
-/** Dialect in whose form a path is refused. */
-function dialectOf(path: string): Dialect {
-  if (/(?:^|\/)messages\b/.test(path)) return messages;
-  return /(?:^|\/)responses\b/.test(path) ? responses : chat;
 }
 
 /** Keys that a request carries: OpenAI's header, Anthropic's, or both. */

@@ -66,6 +66,8 @@ export interface ListenOptions extends HttpLimits {
   readonly token?: string | undefined;
   /** Check of each request's own key, and the bound on its body; in place of `token` and `maxBodyBytes`. */
   readonly checkHead?: HeadCheck | undefined;
+  /** Prints a refusal in the form that the clients of a request's target read; by default all servers share one. */
+  readonly printRefusal?: ((request: IncomingMessage, refusal: Refusal) => string) | undefined;
   /** WebSockets; without it there are none. */
   readonly upgrade?: UpgradeHandler;
   /** Clock of rates and times counted; the waits of connections are node's own. Default: the machine's. */
@@ -169,6 +171,7 @@ class Front {
   readonly #connections: Connections;
   readonly #counts: HttpCounts;
   readonly #checkHead: HeadCheck;
+  readonly #printRefusal: (request: IncomingMessage, refusal: Refusal) => string;
   readonly #clock: Clock;
   readonly #listener: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
@@ -179,6 +182,8 @@ class Front {
     this.#counts = counts;
     const tooLarge = { status: 413, message: `a body may have ${maxBodyBytes} bytes` };
     this.#checkHead = options.checkHead ?? (() => ({ maxBodyBytes, tooLarge }));
+    this.#printRefusal =
+      options.printRefusal ?? ((_, { status, message }) => refusalOf(status, message).body as string);
     this.#clock = clock;
     this.#listener = getRequestListener((request, env) => this.#fetch(app, request, env as HttpEnv['Bindings']), {
       hostname: 'localhost', // of a request without a Host header
@@ -301,7 +306,7 @@ class Front {
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal, began: number) {
-    const { status, message, headers, body = refusalOf(status, message).body as string } = refusal;
+    const { status, headers, body = this.#printRefusal(request, refusal) } = refusal;
     this.#count(status, began, true);
     response.writeHead(status, {
       'content-type': 'application/json',

@@ -43,7 +43,7 @@ export function requireFinished({ plan, results, failure }: EvaluationRecord): v
     const { cause, message } = failure ?? { cause: 'threw', message: 'unknown' };
     const code = cause === 'unreachable' || cause === 'policy' ? 'REMOTE_FAILED' : 'ENV_BROKEN';
     const what = `evaluation ${plan.name}: every episode failed (the last: ${cause}: ${message})`;
-    throw new LongplayError(code, `${what}; ${cureOf(cause)}`);
+    throw new LongplayError(code, `${what}; ${cureOf(cause, plan.tasks[0]?.env ?? '')}`);
   }
 }
 

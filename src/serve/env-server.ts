@@ -69,7 +69,7 @@ function protocolsOf(options: EnvServerOptions, now: () => number): Protocols {
   const openEnv = new Map<string, OpenEnvProtocol>();
   for (const { env, world } of worlds) {
     const prompt = worldPrompt(world, {}, env.description);
-    openEnv.set(env.id, new OpenEnvProtocol({ env, prompt }, episodes, options, now));
+    openEnv.set(env.id, new OpenEnvProtocol({ env, prompt, isOfTools: world.tools === true }, episodes, options, now));
   }
   const agentGym = new Map<string, AgentGymProtocol>();
   for (const { env, world } of worlds) {
@@ -108,10 +108,16 @@ function route({ openEnv, agentGym, root }: Protocols, request: HttpRequest): Ht
     if (protocol) return protocol.handle(`/${rest.join('/')}`, request);
   }
   const end = path.indexOf('/', 1);
-  const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
+  const named = end < 0 ? path.slice(1) : path.slice(1, end);
+  const world = agentGym.get(named);
   if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
   if (root) return root.handle(path, request);
   const ids = [...openEnv.keys()].join(', ');
+  const id = openEnv.size === 1 ? ids : named;
+  if (openEnv.get(id)?.isOfTools) {
+    const why = `AgentGym's protocol cannot carry ${id}, a world of tools`;
+    return problem(404, 'NOT_FOUND', `nothing at ${path}: ${why}; OpenEnv's is at /openenv/${id}`);
+  }
   return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${ids}`);
 }
 

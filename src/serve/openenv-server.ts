@@ -14,15 +14,20 @@
  *     observation  `partial`: true for a stage of an action (`Mid.partial`)
  *     error        `cause`: how an environment broke (`core/failure.ts`); the episode is over
  *
+ * A world of tools takes OpenEnv's actions of tools too (openenv-tools.ts), and `metadata.longplay.messages` of its observations
+ * has what is new of the conversation.
+ *
  * Differences from the original: its stateless `POST /reset` and `POST /step` (an environment for each request) are not
  * served; idle sessions end after `idleMs`, where the original keeps them by default.
  */
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
+import { readAgentCall } from '../core/agent-call.ts';
 import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
+import type { Tool } from '../core/model-call.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
@@ -33,6 +38,15 @@ import { FORMATS } from '../text/prompts/formats.ts';
 import { type WorldFacts, worldFacts } from '../world/remote/openenv-facts.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
+import {
+  type CallToolAction,
+  callToolFields,
+  listToolsData,
+  messagesOf,
+  printCall,
+  toolAction,
+  toolActionSchema,
+} from './openenv-tools.ts';
 import { problem } from './problem.ts';
 
 /** Messages that a client may send ahead of their answers. */
@@ -101,6 +115,8 @@ export interface OpenEnvLimits extends SessionLimits {
 export interface PromptedEnv {
   readonly env: Env;
   readonly prompt: WorldPrompt;
+  /** True for a world of tools. */
+  readonly isOfTools: boolean;
 }
 
 export class OpenEnvProtocol {
@@ -112,12 +128,19 @@ export class OpenEnvProtocol {
   /** Resets without index and seed so far: they go through the split in order. */
   #unseeded = 0;
   #facts: WorldFacts | undefined;
+  /** Tools of the first task, for clients that list them before a reset. */
+  #tools: Promise<readonly Tool[]> | undefined;
 
   constructor(world: PromptedEnv, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
     this.#world = world;
     this.#episodes = episodes;
     this.#limits = limits;
     this.#now = now;
+  }
+
+  /** True for a world of tools. */
+  get isOfTools(): boolean {
+    return this.#world.isOfTools;
   }
 
   /** Connections open. */
@@ -127,15 +150,15 @@ export class OpenEnvProtocol {
 
   /** @param path behind the world's name: `/health`, `/metadata`, `/schema` */
   handle(path: string, { method }: HttpRequest): HttpAnswer {
-    const { env, prompt } = this.#world;
+    const { env, prompt, isOfTools } = this.#world;
     if (path === '/ws') return problem(426, 'UPGRADE_REQUIRED', 'sessions are WebSockets: connect with ws:// here');
     if (method !== 'GET') return problem(405, 'METHOD_NOT_ALLOWED', `expected GET, got ${method}`);
     if (path === '/health') return json({ status: this.#episodes.healthy ? 'healthy' : 'unhealthy' });
-    if (path === '/schema') return json({ action, observation, state });
+    if (path === '/schema') return json({ action: isOfTools ? toolActionSchema : action, observation, state });
     if (path === '/metadata') {
       const unknown = { version: null, author: null, documentation_url: null };
       const readme = instructions(prompt, FORMATS.action);
-      this.#facts ??= worldFacts(env, prompt);
+      this.#facts ??= worldFacts(env, prompt, isOfTools);
       return json({
         ...{ name: env.id, description: env.description, readme_content: readme, ...unknown },
         metadata: { longplay: this.#facts },
@@ -152,9 +175,13 @@ export class OpenEnvProtocol {
       socket.close(1013);
       return;
     }
-    const { env } = this.#world;
-    const task: TaskOf = (data) => this.#task(data);
-    const session = new Session(socket, env, this.#episodes, task, this.#now, this.#sendMs);
+    const { env, isOfTools } = this.#world;
+    const world: SessionWorld = {
+      env,
+      taskOf: (data) => this.#task(data),
+      listTools: isOfTools ? () => this.#listTools() : undefined,
+    };
+    const session = new Session(socket, world, this.#episodes, this.#now, this.#sendMs);
     this.#sessions.add(session);
     socket.once('close', () => this.#end(session));
   }
@@ -180,6 +207,23 @@ export class OpenEnvProtocol {
     return closed;
   }
 
+  /** Lists the tools of the first task. */
+  #listTools(): Promise<readonly Tool[]> {
+    this.#tools ??= this.#readTools().catch((thrown: unknown) => {
+      this.#tools = undefined;
+      throw thrown;
+    });
+    return this.#tools;
+  }
+
+  async #readTools(): Promise<readonly Tool[]> {
+    const { env } = this.#world;
+    const index = env.tasks.split('train')[0] ?? 0;
+    const { episode, step } = await this.#episodes.open({ env: env.id, index, seed: 0 }, { listActions: false });
+    this.#episodes.close(episode);
+    return readAgentCall(step.observation).tools ?? [];
+  }
+
   #task({ index, split, seed }: z.infer<typeof resetData>): Task {
     const { env } = this.#world;
     if (index !== undefined) {
@@ -193,14 +237,19 @@ export class OpenEnvProtocol {
   }
 }
 
-type TaskOf = (data: z.infer<typeof resetData>) => Task;
+/** World as a session plays it. */
+interface SessionWorld {
+  readonly env: Env;
+  taskOf(data: z.infer<typeof resetData>): Task;
+  /** Lists the tools of a task; absent where the world is none of tools. */
+  readonly listTools: (() => Promise<readonly Tool[]>) | undefined;
+}
 
 /** A connection and the episode that it plays. Messages are answered one after the other, in order. */
 class Session {
   readonly socket: WebSocket;
-  readonly #env: Env;
+  readonly #world: SessionWorld;
   readonly #episodes: Episodes;
-  readonly #taskOf: TaskOf;
   readonly #now: () => number;
   readonly #sendMs: number;
   #last: Promise<void> = Promise.resolve();
@@ -211,13 +260,14 @@ class Session {
   #id: string | undefined;
   #task: Task | undefined;
   #answer: EpisodeAnswer | undefined;
+  /** Tools of the episode. */
+  #tools: readonly Tool[] | undefined;
   usedAt: number;
 
-  constructor(socket: WebSocket, env: Env, episodes: Episodes, taskOf: TaskOf, now: () => number, sendMs: number) {
+  constructor(socket: WebSocket, world: SessionWorld, episodes: Episodes, now: () => number, sendMs: number) {
     this.socket = socket;
-    this.#env = env;
+    this.#world = world;
     this.#episodes = episodes;
-    this.#taskOf = taskOf;
     this.#now = now;
     this.#sendMs = sendMs;
     this.usedAt = now();
@@ -268,7 +318,7 @@ class Session {
       case 'reset':
         return { type: 'observation', data: await this.#reset(read(resetData, data)) };
       case 'step':
-        return { type: 'observation', data: await this.#step(read(stepData, data).action) };
+        return { type: 'observation', data: await this.#take(data) };
       case 'state':
         return { type: 'state', data: this.#state() };
       case 'close':
@@ -280,7 +330,7 @@ class Session {
   }
 
   async #reset(data: z.infer<typeof resetData>): Promise<object> {
-    const task = this.#taskOf(data);
+    const task = this.#world.taskOf(data);
     if (this.#answer) this.#episodes.close(this.#answer.episode);
     this.#answer = undefined;
     const answer = await this.#episodes.open(task, { listActions: true });
@@ -291,10 +341,33 @@ class Session {
     this.#id = data.episode_id ?? randomUUID();
     this.#task = task;
     this.#answer = answer;
-    return observationData(answer);
+    this.#tools = this.#world.listTools && readAgentCall(answer.step.observation).tools;
+    return this.#observe(answer);
   }
 
-  async #step(text: string): Promise<object> {
+  /** Takes an action: a text, or one of tools. */
+  async #take(data: Readonly<Record<string, unknown>>): Promise<object> {
+    const { listTools } = this.#world;
+    if (data.type === undefined) return this.#observe(await this.#step(read(stepData, data).action));
+    if (!listTools) {
+      throw new Refused('VALIDATION_ERROR', `type: ${this.#world.env.id} has no tools; send {action: a text}`);
+    }
+    const asked = read(toolAction, data);
+    if (asked.type === 'list_tools') return listToolsData(this.#tools ?? (await listTools()));
+    return this.#observe(await this.#step(printCall(asked)), asked);
+  }
+
+  /** Data of an observation. @param call the call of a tool that it answers */
+  #observe(answer: EpisodeAnswer, call?: CallToolAction): object {
+    const { observation, ...rest } = observationData(answer);
+    if (!this.#world.listTools) return { observation, ...rest };
+    const messages = messagesOf(answer.step.observation);
+    const longplay = { ...observation.metadata.longplay, messages };
+    const fields = call ? callToolFields(call, messages, this.#tools ?? []) : {};
+    return { observation: { ...observation, ...fields, metadata: { longplay } }, ...rest };
+  }
+
+  async #step(text: string): Promise<EpisodeAnswer> {
     const before = this.#answer;
     if (!before) throw new Refused('EXECUTION_ERROR', 'no episode here: send a reset first');
     if (before.step.kind === 'terminated') throw new Refused('EXECUTION_ERROR', 'the episode has ended: send a reset');
@@ -302,23 +375,24 @@ class Session {
     const answer = await this.#episodes.step(before.episode, before.turn + 1, text);
     if (this.#over) this.#episodes.close(answer.episode);
     else this.#answer = answer;
-    return observationData(answer);
+    return answer;
   }
 
   #state(): object {
     const { index, seed } = this.#task ?? {};
+    const { env } = this.#world;
     return {
       episode_id: this.#id ?? null,
       step_count: this.#answer?.turn ?? 0,
-      env: this.#env.id,
+      env: env.id,
       index: index ?? null,
-      label: index === undefined ? null : this.#env.tasks.label(index),
+      label: index === undefined ? null : env.tasks.label(index),
       seed: seed ?? null,
     };
   }
 }
 
-function observationData({ turn, step, actions }: EpisodeAnswer): object {
+function observationData({ turn, step, actions }: EpisodeAnswer) {
   const success = step.kind === 'terminated' ? step.success : null;
   const partial = step.kind === 'mid' && step.partial === true;
   return {

@@ -18,8 +18,9 @@ import type { z } from 'zod';
 import type { DecoderKind } from '../compute/model/programs.ts';
 import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { Dialect } from '../gateway/dialects/dialect.ts';
-import { DIALECTS } from '../gateway/dialects/dialects.ts';
+import { type Dialect, RefusedCall } from '../gateway/dialects/dialect.ts';
+import { DIALECTS, dialectOf } from '../gateway/dialects/dialects.ts';
+import { errorOf, printRefusalOf } from '../gateway/episode.ts';
 import { createApp, type HttpAnswer, type HttpEnv, type HttpRequest, handle, json, respond } from '../http/app.ts';
 import { type HttpServer, type ListenOptions, listen } from '../http/server.ts';
 import type { AgentCodec } from '../text/reading/agent-codec.ts';
@@ -131,14 +132,21 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
   app.post('/v1/responses/compact', (c) => respond(c, agents.compact(c.env.incoming.rawBody ?? Buffer.alloc(0))));
   app.post('/v1/messages', (c) => answerAgent(c, DIALECTS.messages));
   app.post('/v1/messages/count_tokens', (c) => respond(c, agents.count(c.env.incoming.rawBody ?? Buffer.alloc(0))));
-  for (const path of ['/v1/completions', '/v1/chat/completions', '/v1/responses', '/v1/messages']) {
+  for (const path of POSTED) {
     app.all(
       path,
-      handle(({ method }) => problem(405, `expected POST, got ${method}`)),
+      handle(({ method }) => problem(path, 405, `expected POST, got ${method}`)),
     );
   }
-  app.notFound((c) => respond(c, problem(404, `nothing at ${c.req.path}`)));
-  server = await listen(app, { maxBodyBytes: 8 * 1024 * 1024, ...options });
+  for (const path of ['/v1/models', '/v1/models/:model{.+}', '/health', '/metrics']) {
+    app.all(
+      path,
+      handle(({ method }) => problem(path, 405, `expected GET, got ${method}`)),
+    );
+  }
+  app.notFound((c) => respond(c, problem(c.req.path, 404, `nothing at ${c.req.path}`)));
+  app.onError((thrown, c) => respond(c, problem(c.req.path, 500, messageOf(thrown))));
+  server = await listen(app, { maxBodyBytes: 8 * 1024 * 1024, printRefusal: printRefusalOf, ...options });
   return server;
 }
 
@@ -174,7 +182,7 @@ class Completions {
       return await (api === 'chat' ? this.#chat(request) : this.#complete(request));
     } catch (thrown) {
       if (thrown instanceof RefusedRequest) return refusal(thrown);
-      return problem(503, messageOf(thrown));
+      return problem(request.path, 503, messageOf(thrown));
     }
   }
 
@@ -324,9 +332,19 @@ class Completions {
   }
 }
 
-function problem(status: number, message: string): HttpAnswer {
-  const type = status < 500 ? 'invalid_request_error' : 'server_error';
-  return json({ error: { message, type, param: null, code: null } }, status);
+/** Paths that take requests. */
+const POSTED = [
+  '/v1/completions',
+  '/v1/chat/completions',
+  '/v1/responses',
+  '/v1/responses/compact',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+];
+
+/** Error answer in the form of the dialect that a path belongs to: Anthropic's of messages, OpenAI's of all others. */
+function problem(path: string, status: number, message: string): HttpAnswer {
+  return errorOf(dialectOf(path), new RefusedCall(status, message));
 }
 
 function refusal({ status, message, param, code }: RefusedRequest): HttpAnswer {

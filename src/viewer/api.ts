@@ -1,4 +1,5 @@
 /** API of the viewer's page: types of requests and answers, shared by server and page. */
+import type { ReadTurn } from '../core/call-episode.ts';
 import type { Drawing } from '../core/draw.ts';
 import type { Estimated } from '../learning/evaluation/intervals.ts';
 import type { TraceLine } from '../storage/trace.ts';
@@ -119,9 +120,14 @@ export interface EpisodeView {
   readonly screenshots: readonly (string | null)[];
   /** Text of every token id that occurs in a decision; empty where the vocabulary is not known. */
   readonly spelling: Readonly<Record<number, string>>;
-  /** Whole conversation with a language model; empty where none played. */
-  readonly conversation: readonly RecordedMessage[];
+  /** Whole conversation with a language model, or of an episode of calls; empty elsewhere. */
+  readonly conversation: readonly ShownMessage[];
+  /** Turns of an agent or of a world of tools, read: calls beside their results. Empty elsewhere. */
+  readonly calls: readonly ReadTurn[];
 }
+
+/** Message of a conversation as it is shown; of an episode of calls there are results of tools. */
+export type ShownMessage = Omit<RecordedMessage, 'role'> & { readonly role: RecordedMessage['role'] | 'tool' };
 
 /** Members of a group, in order. */
 export interface GroupView {

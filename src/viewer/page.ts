@@ -12,6 +12,7 @@ import { STYLE } from './style.ts';
 
 /** Modules of ours, in the order in which they are joined: each uses only names of itself and those before. */
 const MODULES = [
+  '../core/call-text',
   '../core/extremes',
   '../metrics/metric-table',
   'query',

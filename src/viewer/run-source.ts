@@ -3,17 +3,30 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { readText } from '../core/bounded-file.ts';
+import { type ReadTurn, readCallTurns } from '../core/call-episode.ts';
+import { describeReply } from '../core/call-text.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
+import type { ConversationMessage } from '../core/model-call.ts';
 import type { Screenshot } from '../core/screenshot.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import { wholeLines } from '../storage/lines.ts';
 import { parseLine, type TraceLine } from '../storage/trace.ts';
 import { type StoredEpisode, type TraceLoss, TraceStore } from '../storage/trace-store.ts';
 import { buildRecordedConversation } from '../text/prompts/conversation.ts';
-import type { Curves, EpisodeHit, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo, SearchPage } from './api.ts';
+import type {
+  Curves,
+  EpisodeHit,
+  EpisodeRow,
+  EpisodeView,
+  GroupView,
+  Plain,
+  RunInfo,
+  SearchPage,
+  ShownMessage,
+} from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
 import { EvaluationFiles } from './evaluations.ts';
 import { type EpisodeFilters, passes } from './query.ts';
@@ -119,6 +132,7 @@ export class RunSource {
   async episode(at: number): Promise<EpisodeView> {
     const episode = this.#store.read(at);
     const tools = await this.#worlds(episode.task.env);
+    const calls = readCallTurns(episode.turns, episode.finalObservation);
     return {
       at,
       episode: plain(episode),
@@ -127,7 +141,8 @@ export class RunSource {
         path === undefined ? null : `api/runs/${this.#id}/episodes/${at}/screenshots/${state}`,
       ),
       spelling: spelling(tools.spell, episode),
-      conversation: episode.turns.some(({ response }) => response) ? buildRecordedConversation(episode) : [],
+      conversation: conversationOf(episode, calls),
+      calls: calls ?? [],
     };
   }
 
@@ -315,4 +330,23 @@ function spelling(spell: WorldTools['spell'], { turns }: TraceLine): Record<numb
     }
   }
   return texts;
+}
+
+/** Conversation of an episode: that of its calls, or that with a language model. One message a turn has a reward. */
+function conversationOf(episode: TraceLine, calls: readonly ReadTurn[] | undefined): readonly ShownMessage[] {
+  const { turns } = episode;
+  if (!calls) return turns.some(({ response }) => response) ? buildRecordedConversation(episode) : [];
+  const shown = calls.flatMap(({ messages, reply }, t): ShownMessage[] => {
+    const { action, reward } = turns[t]!;
+    return [
+      ...messages.map(shownMessage),
+      { role: 'assistant', content: reply ? describeReply(reply) : action, reward },
+    ];
+  });
+  const last = calls.at(-1)?.reply?.next ?? [];
+  return [...shown, ...last.map(shownMessage)];
+}
+
+function shownMessage(message: ConversationMessage): ShownMessage {
+  return { role: message.role, content: describeReply(message) };
 }

@@ -72,6 +72,9 @@ pre, .mono { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; white-spac
 .conversation { list-style: none; margin: .5rem 0 0; padding: 0; }
 .conversation li { border-left: 3px solid var(--line); margin: .5rem 0; padding: .1rem .7rem; }
 .conversation .assistant { border-left-color: var(--accent); } .conversation .system { border-left-color: var(--warn); }
+.conversation .tool { border-left-color: var(--good); }
+.calls { table-layout: fixed; } .calls td { white-space: normal; vertical-align: top; }
+.words { margin: .2rem 0; }
 .action { font-weight: 600; }
 .token { border-radius: 3px; white-space: pre-wrap; }
 .candidates { margin: 0; padding-left: 1.2rem; max-height: 16rem; overflow: auto; }

@@ -52,3 +52,27 @@ describe('longplay play', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/no advice once it is not followed/);
   });
 });
+
+describe('longplay play with a world of tools', { timeout: 60_000 }, () => {
+  const mock = ['tau2', '--option', 'domain=mock', '--task', '0'];
+
+  it('shows the conversation, asks for arguments, shows results, and follows the oracle', () => {
+    const typed = ['hint', '1', '', 'user_1', 'Important Meeting', '', 'hint', 'All done.'];
+    const { status, stdout } = play(mock, typed);
+    expect(status).toBe(0);
+    expect(stdout).not.toContain('{"call"');
+    expect(stdout).toMatch(/^\[user\]\nI am a team member who needs to create a task/m);
+    expect(stdout).toMatch(/^ {2}3 {2}update_task_status\n {7}Update the status of a task\./m);
+    expect(stdout).toMatch(/^turn 1\/30 > create_task \{"user_id": "user_1", "title": "Important Meeting"\}$/m);
+    expect(stdout).toMatch(/user_id \(required\): string > user_id: expected string, got nothing$/m);
+    expect(stdout).toMatch(/\[result\]\n\{"task_id": "task_2", "title": "Important Meeting"/);
+    expect(stdout).toMatch(/^turn 2\/30 > reply All done\.$/m);
+    expect(stdout).toMatch(/solved after 2 turns, reward 1$/m);
+  });
+
+  it('ends with its input in the middle of a call, without a stack', () => {
+    const { status, stdout } = play(mock, ['create_task', 'user_1']);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/title \(required\): string > $/);
+  });
+});

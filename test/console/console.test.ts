@@ -145,10 +145,10 @@ describe('text', () => {
 });
 
 describe('warnings', () => {
-  it('stay silent while it learns', () => expect(warnings(played().rows)).toEqual([]));
+  it('stay silent while it learns', () => expect(warnings(played().rows, 'textcraft')).toEqual([]));
 
   it('name a collapse: one action, loops, no entropy, no variance', () => {
-    const found = warnings(played(60, 'collapsed').rows).join('\n');
+    const found = warnings(played(60, 'collapsed').rows, 'textcraft').join('\n');
     expect(found).toMatch(/one action is 97 %/);
     expect(found).toMatch(/episodes loop/);
     expect(found).toMatch(/entropy is gone/);
@@ -157,15 +157,23 @@ describe('warnings', () => {
 
   it('name answers that are not understood from the first groups on', () => {
     const [row] = played(1).rows;
-    expect(warnings([{ ...row!, formatErrors: 0.8 }])).toEqual([
+    expect(warnings([{ ...row!, formatErrors: 0.8 }], 'textcraft')).toEqual([
       expect.stringMatching(/^80 % of answers name no action: .*policy\.masked=true/),
     ]);
-    expect(warnings([{ ...row!, formatErrors: 0.4 }])).toEqual([]);
+    expect(warnings([{ ...row!, formatErrors: 0.4 }], 'textcraft')).toEqual([]);
+  });
+
+  it('advise what helps a failing environment, and a failing agent', () => {
+    const rows = played(30).rows.map((row, i) => ({ ...row, launched: 100 * i, failed: 20 * i }));
+    expect(warnings(rows, 'textcraft')).toEqual(['20 % of episodes fail: run `longplay check-env`']);
+    expect(warnings(rows, 'agent')).toEqual([
+      expect.stringMatching(/^20 % of episodes fail: play it once by `longplay rollout --agent/),
+    ]);
   });
 
   it('do not cry over one bad update', () => {
     const rows = [...played(30).rows, { ...played(30).rows.at(-1)!, topAction: 1, repeatedTurns: 1 }];
-    expect(warnings(rows)).toEqual([]);
+    expect(warnings(rows, 'textcraft')).toEqual([]);
   });
 });
 

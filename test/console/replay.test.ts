@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { episodeLines } from '../../src/console/episode-frame.ts';
+import { episodeFrame, episodeLines } from '../../src/console/episode-frame.ts';
+import { render } from '../../src/console/text.ts';
+import { printAgentCall, printAgentReply } from '../../src/core/agent-call.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { Turn } from '../../src/core/trajectory.ts';
 import { findWorld } from '../../src/run/find-world.ts';
@@ -106,4 +108,42 @@ it('prints more lines of one observation than a call takes arguments', () => {
   const turns = episode.turns.map((turn) => ({ ...turn, observation: 'a\n'.repeat(300_000) }));
   const lines = episodeLines({ ...episode, purpose: 'train', turns, finalObservation: '\n'.repeat(300_000) }, 80);
   expect(lines.length).toBeGreaterThan(300_000 * (turns.length + 1));
+});
+
+it('shows calls and results of tools as a conversation', () => {
+  const tools = [{ name: 'add', parameters: {} }];
+  const usage = { promptTokens: 0, completionTokens: 0 };
+  const made = { content: '', calls: [{ name: 'add', arguments: '{"n":2}' }], finish: 'calls', usage } as const;
+  const seen = [
+    printAgentCall({ call: 0, parent: null, messages: [{ role: 'user', content: 'Add 2.' }], tools }),
+    printAgentCall({ call: 1, parent: 0, messages: [{ role: 'tool', callId: 'call_0_0', content: 'too\nmuch' }] }),
+  ];
+  const { turns: plain, ...episode } = trajectoryOf({});
+  const turns = seen.map((observation, t) => ({
+    ...plain[0]!,
+    observation,
+    action: t === 0 ? printAgentReply(made) : 'bye',
+    reward: t,
+  }));
+  const finalObservation = printAgentCall({ call: 2, parent: 1, messages: [{ role: 'user', content: 'Bye.' }] });
+  const line = { ...episode, purpose: 'train', turns, finalObservation } as const;
+  const shown = episodeLines(line, 80).map((one) => render(one, false).trimEnd());
+  for (const text of [
+    '[tools] add',
+    '[user]',
+    'Add 2.',
+    '> add {"n":2}',
+    '[result]',
+    'too',
+    'much',
+    '> bye  reward 1',
+    'Bye.',
+  ]) {
+    expect(shown).toContain(text);
+  }
+  expect(shown.join('\n')).not.toContain('{"call"');
+  const frame = (turn: number) =>
+    episodeFrame(line, turn, undefined, { width: 80, height: 30 }).map((one) => render(one, false).trimEnd());
+  expect(frame(0)).toContain('> add {"n":2}');
+  expect(frame(2)).toContain('Bye.');
 });

@@ -190,6 +190,37 @@ describe('bodies', () => {
     expect(await hasNone(episode)).toBe(true);
   });
 
+  it('of more messages or tools than a client sends are refused by their count, and those at the bound are not', async () => {
+    const gateway = await start();
+    const episode = gateway.open();
+    const { key, root } = episode;
+    const headers = { authorization: `Bearer ${key}` };
+    const many = (count: number, entry: object) => Array.from({ length: count }, () => entry);
+    const turn = { role: 'user', content: '' };
+    const cases = [
+      ['chat', 'messages', turn, 16_384],
+      ['messages', 'messages', turn, 16_384],
+      ['responses', 'input', turn, 16_384],
+      ['chat', 'tools', { type: 'function', function: { name: 'f' } }, 2048],
+    ] as const;
+    for (const [dialect, name, entry, max] of cases) {
+      const body = { ...bodyOf(dialect, question('q')), [name]: many(max + 1, entry) };
+      const refused = await send(root + PATHS[dialect], body, { headers }).received;
+      const message = `${name}: expected at most ${max} of them, got ${max + 1}; shorten the conversation or its tools`;
+      expect([refused.status, errorIn(dialect, refused).message]).toEqual([400, message]);
+    }
+    expect(await hasNone(episode)).toBe(true);
+    const sent = send(
+      root + PATHS.chat,
+      { ...bodyOf('chat', question('q')), messages: many(16_384, turn) },
+      { headers },
+    );
+    const call = await episode.next();
+    expect(call.fresh).toHaveLength(16_384);
+    await call.answer(textReply('a'));
+    expect((await sent.received).status).toBe(200);
+  });
+
   it('of 64 MB reach the client as a refusal, through its own fetch', async () => {
     const episode = await openEpisode();
     const post = (megabytes: number) =>

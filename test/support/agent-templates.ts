@@ -24,6 +24,15 @@ const hermes =
   "{%- if loop.last or messages[loop.index0 + 1].role != 'tool' %}{{- '<|im_end|>\\n' }}{%- endif %}" +
   `{%- endif %}{%- endfor %}${OPENING}`;
 
+/** The same, with the reasoning of the newest turn in a block that the reply opens. */
+const thinking = hermes.replace(
+  '{{- content }}',
+  "{%- if message.reasoning_content and loop.last %}{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}{{- content }}",
+);
+
+/** The same, with a block that is open before the reply. */
+const opening = `${thinking}{%- if add_generation_prompt %}{{- '<think>\\n' }}{%- endif %}`;
+
 /** Tools in the first message of the user, one call a turn, which is then all of it; results as JSON texts; no line ends. */
 const llama =
   "{%- if messages[0].role == 'system' %}{{- '<|im_start|>system\\n\\n' + messages[0].content + '<|im_end|>' }}" +
@@ -54,3 +63,5 @@ const strict =
   `{%- endfor %}${OPENING}`;
 
 export const AGENT_TEMPLATES = { hermes, llama, plain, strict } as const;
+/** Templates that render the reasoning of the newest turn. */
+export const THINKING_TEMPLATES = { thinking, opening } as const;

@@ -2,6 +2,7 @@
 
     openenv_oracle.py serve            serves two environments, prints their ports, ends with its standard input
     openenv_oracle.py play <base URL>  plays TextCraft's task 0 through GenericEnvClient, prints what it saw as JSON
+    openenv_oracle.py tools <base URL> plays a world of tools through MCPToolClient: lists, calls, replies in words
 """
 import asyncio
 import json
@@ -13,8 +14,10 @@ from typing import Optional
 import uvicorn
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.mcp_types import CallToolAction
 from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.generic_client import GenericEnvClient
+from openenv.core.mcp_client import MCPToolClient
 
 
 class EchoAction(Action):
@@ -114,7 +117,32 @@ async def play(url):
     print(json.dumps(seen))
 
 
+async def call_tools(url):
+    seen = []
+    async with MCPToolClient(base_url=url) as env:
+        seen.append([tool.model_dump() for tool in await env.list_tools()])
+        first = await env.reset(index=0)
+        seen.append(first.observation.metadata["longplay"]["messages"])
+        seen.append(await env.call_tool("create_task", user_id="user_1", title="Important Meeting"))
+        for name, arguments in (("no_tool", {}), ("create_task", {"user_id": 7}), ("create_task", {"user_id": "nobody", "title": "x"})):
+            result = await env.step(CallToolAction(tool_name=name, arguments=arguments))
+            seen.append([type(result.observation).__name__, result.observation.error.model_dump(mode="json")])
+        end = await env.step(TextAction(action="All done."))
+        seen.append({"reward": end.reward, "done": end.done})
+        try:
+            await env.call_tool("get_users")
+        except RuntimeError as error:
+            seen.append(str(error))
+    print(json.dumps(seen))
+
+
+class TextAction(Action):
+    action: str
+
+
 if sys.argv[1] == "serve":
     serve()
+elif sys.argv[1] == "tools":
+    asyncio.run(call_tools(sys.argv[2]))
 else:
     asyncio.run(play(sys.argv[2]))

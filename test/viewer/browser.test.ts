@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
+import { printAgentCall, printAgentReply } from '../../src/core/agent-call.ts';
 import type { EnvOptions, TimeStep } from '../../src/core/env.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { findWorld } from '../../src/run/find-world.ts';
@@ -444,6 +445,54 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     }
   });
 
+  it('shows a turn of tools as calls beside their results, and the conversation around it', async () => {
+    const own = await serveViewer([new RunSource(toolsRun(), 0, worldTools())], 0);
+    try {
+      const page = await open('#/episodes/0/0/0', {}, own.url);
+      await page.getByText('Turn 1 of 2: call 0, begins a conversation').waitFor();
+      await page.getByText('tools: add, stop').waitFor();
+      const table = page.getByRole('table', { name: 'calls and results' });
+      const rows = table.locator('tbody tr');
+      expect(
+        await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent))),
+      ).toEqual([
+        ['add{"n":2}', '2'],
+        ['sub{"n":3}', `error${evil.replace('\u001b', '␛').replace('\u0007', '␇').replace('\u202e', '\ufffd')}`],
+      ]);
+      const [call, result] = await rows
+        .first()
+        .locator('td')
+        .evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().toJSON() as DOMRect));
+      expect(result!.left).toBeGreaterThanOrEqual(call!.right);
+      expect(result!.top).toBe(call!.top);
+      expect(await page.locator('main').textContent()).not.toContain('"promptTokens"'); // no reply as it was written
+      await page.getByText(/^whole conversation, /).click();
+      expect(await page.locator('details .conversation > li > div').allTextContents()).toEqual([
+        'user',
+        'assistant, turn 1',
+        'tool',
+        'tool',
+        'user',
+        'assistant, turn 2 +1',
+        'user',
+      ]);
+      await shot(page, 'tools');
+      await page.getByRole('button', { name: 'assistant, turn 2' }).click();
+      await page.getByText('Turn 2 of 2: call 1, continues call 0').waitFor();
+      expect(await page.locator('pre.words').textContent()).toBe('Done.');
+      await page.getByText('Then reward 1').waitFor();
+      await visit(page, '#/episodes/0/0/2');
+      await page.getByText('Final observation').waitFor();
+      expect(await page.locator('main .card .conversation').first().textContent()).toBe('userBye.');
+      await visit(page, '#/group/0/0');
+      expect(await page.locator('.members li a').allTextContents()).toEqual(['add {"n":2}\nsub {"n":3}', 'Done.']);
+      expect(await page.evaluate(() => (window as { pwned?: number }).pwned)).toBeUndefined();
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
+
   it('runs no code from a trace', async () => {
     const live = await open('#/episodes/3');
     for (const hash of [
@@ -673,6 +722,40 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       end: step.kind === 'terminated' ? 'terminated' : 'truncated',
       success: true,
     };
+  }
+
+  /** A run of one episode of tools: two calls in one turn, then words. */
+  function toolsRun(): string {
+    const dir = folder('tools', 'env: { id: toy }\n');
+    const traces = tracesOf(dir);
+    const tools = ['add', 'stop'].map((name) => ({ name, parameters: {} }));
+    const usage = { promptTokens: 0, completionTokens: 0 };
+    const reply = (content: string, ...names: string[]) => {
+      const calls = names.map((name, i) => ({ name, arguments: `{"n":${i + 2}}` }));
+      return printAgentReply({ content, calls, finish: 'stop', usage });
+    };
+    const seen = [
+      printAgentCall({ call: 0, parent: null, messages: [{ role: 'user', content: 'Add.' }], tools }),
+      printAgentCall({
+        call: 1,
+        parent: 0,
+        messages: [
+          { role: 'tool', callId: 'call_0_0', content: '2' },
+          { role: 'tool', callId: 'call_0_1', content: evil, isError: true },
+          { role: 'user', content: 'And?' },
+        ],
+      }),
+    ];
+    const actions = [reply('', 'add', 'sub'), reply('Done.')];
+    const plain = trajectoryOf({ actions });
+    const actionless = { actions: new Int32Array(0) };
+    const turns = plain.turns.map(({ decision: _, ...turn }, t) => {
+      return { ...turn, ...actionless, observation: seen[t]!, reward: t };
+    });
+    const finalObservation = printAgentCall({ call: 2, parent: 1, messages: [{ role: 'user', content: 'Bye.' }] });
+    traces.episodes([{ ...plain, turns, finalObservation }], 'train', 'easy');
+    traces.close();
+    return dir;
   }
 
   function hostileRun(): string {

@@ -3,7 +3,9 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { drawingLines } from '../../console/drawing.ts';
 import { out } from '../../console/terminal.ts';
-import type { EnvOptions } from '../../core/env.ts';
+import { printAgentReply, readAgentReply } from '../../core/agent-call.ts';
+import { isCallEpisode } from '../../core/call-episode.ts';
+import type { EnvOptions, Session } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { withHorizon } from '../../core/horizon.ts';
 import type { Task } from '../../core/task.ts';
@@ -11,6 +13,7 @@ import type { SeenTurn } from '../../core/view.ts';
 import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
+import { CALL_FORM_HELP, CallForm, describeHint, isSameReply } from '../call-form.ts';
 import { runCommand } from '../fail.ts';
 import { type EnvOptionFlags, envOptionsOf, wholeNumber, withEnvOptions } from '../flags.ts';
 
@@ -50,6 +53,61 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
   }
 }
 
+/** Way in which a world is shown to a person, and in which an action is typed. */
+interface PlayForm {
+  readonly help: string;
+  /** Question of a part of an action; undefined where a new one may be typed. */
+  readonly question: string | undefined;
+  /** Text of an observation as a person reads it. */
+  observe(observation: string): string;
+  list(): string;
+  describeHint(action: string): string;
+  /** Takes a line: the action that it finishes, or a text to show before the next question. */
+  take(line: string): { readonly action: string } | { readonly text: string };
+  /** True where an action does what another one does. */
+  isSame(action: string, other: string): boolean;
+}
+
+/** Form of a world whose actions are texts: a listed one, its number, or any other text. */
+function openTextForm(session: Session): PlayForm {
+  return {
+    help: HOW,
+    question: undefined,
+    observe: (observation) => observation,
+    list: () =>
+      session
+        .actions()
+        .map((action, i) => `${String(i + 1).padStart(3)}  ${action}`)
+        .join('\n'),
+    describeHint: (action) => action,
+    take(text) {
+      const listed = session.actions();
+      // A listed text is itself, also where it is a number.
+      return { action: listed.includes(text) || !/^\d+$/.test(text) ? text : (listed[Number(text) - 1] ?? text) };
+    },
+    isSame: (action, other) => action === other,
+  };
+}
+
+/** Form of a world of tools, or of an agent's calls. */
+function openCallForm(): PlayForm {
+  const form = new CallForm();
+  return {
+    help: CALL_FORM_HELP,
+    get question() {
+      return form.question;
+    },
+    observe: (observation) => form.observe(observation),
+    list: () => form.list(),
+    describeHint,
+    take(line) {
+      const taken = form.take(line);
+      return 'reply' in taken ? { action: printAgentReply(taken.reply) } : taken;
+    },
+    isSame: (action, other) => isSameReply(readAgentReply(action), readAgentReply(other)),
+  };
+}
+
 async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags, options: EnvOptions): Promise<void> {
   const session = await env.open(task);
   const oracle = world.createOracle?.(options)(task);
@@ -57,36 +115,42 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags,
   const lines = typing[Symbol.asyncIterator]();
   const turns: SeenTurn[] = [];
   let used = 0;
+  const isCalls = isCallEpisode([session.first]);
+  const form = isCalls ? openCallForm() : openTextForm(session);
   const picture = () => {
-    if (world.draw) out.writeStyled(drawingLines(world.draw(task, session.first, turns, options)));
+    // The drawing of calls is the conversation, which is shown already.
+    if (world.draw && !isCalls) out.writeStyled(drawingLines(world.draw(task, session.first, turns, options)));
   };
-  out.line(
-    `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}`,
-  );
+  const head = `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${form.help}`;
+  out.line(`${head}\n\n${form.observe(session.first.observation)}`);
   picture();
   let hint = oracle?.(session.first);
   try {
     for (;;) {
-      out.ask(`\nturn ${used + 1}/${flags.horizon} > `);
+      out.ask(form.question ?? `\nturn ${used + 1}/${flags.horizon} > `);
       const typed = await lines.next();
       if (typed.done || typed.value.trim() === 'quit') break;
       const text = typed.value.trim();
-      const listed = session.actions();
       if (text === '?') {
-        out.line(listed.map((action, i) => `${String(i + 1).padStart(3)}  ${action}`).join('\n'));
+        out.line(form.list());
         continue;
       }
       if (text === 'hint') {
-        out.line(hint ?? explainNoHint(oracle !== undefined, turns.length));
+        out.line(hint === undefined ? explainNoHint(oracle !== undefined, turns.length) : form.describeHint(hint));
         continue;
       }
-      // A listed text is itself, also where it is a number.
-      const action = listed.includes(text) || !/^\d+$/.test(text) ? text : (listed[Number(text) - 1] ?? text);
+      const taken = form.take(text);
+      if ('text' in taken) {
+        if (taken.text !== '') out.line(taken.text);
+        continue;
+      }
+      const { action } = taken;
       const step = await session.step(action);
       turns.push({ action, observation: step.observation });
       if (!(step.kind === 'mid' && step.partial)) used++;
-      hint = action === hint ? oracle?.(step) : undefined; // off the oracle's path it has no plan
-      out.line(step.observation);
+      // Off the oracle's path it has no plan.
+      hint = hint !== undefined && form.isSame(action, hint) ? oracle?.(step) : undefined;
+      out.line(form.observe(step.observation));
       picture();
       const seen = withHorizon(step, used, flags.horizon);
       if (seen.kind === 'mid') continue;

@@ -108,10 +108,9 @@ export class AgentCodec implements Codec, AgentReading {
     return { prompt: ids.slice(0, at), tokens: ids.slice(at) };
   }
 
-  /** Ids of a reply, printed as JSON, as the model would write it. */
+  /** Ids of a reply, printed as JSON, as the model would write it; its reasoning as far as the template renders some. */
   spell(action: string): Int32Array {
-    const { content, calls } = readAgentReply(action);
-    return Int32Array.from(this.#template.spell(content, calls));
+    return Int32Array.from(this.#template.spell(readAgentReply(action)));
   }
 
   decode(ids: Iterable<number>): string {

@@ -8,10 +8,11 @@
  * however long the conversation is, and earlier turns are never rendered again.
  */
 import { createHash } from 'node:crypto';
+import type { AgentReply } from '../../core/agent-call.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf, smallestOf } from '../../core/extremes.ts';
 import { parseJson } from '../../core/json-text.ts';
-import type { AssistantMessage, ConversationMessage, Tool, ToolCall } from '../../core/model-call.ts';
+import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import { isRecord } from '../../core/record.ts';
 import type { ChatMessage, ChatTemplate, RenderOptions } from '../templates/chat-template.ts';
 import { formatOf } from '../tools/formats.ts';
@@ -61,6 +62,8 @@ export class AgentTemplate {
   readonly #abilities: Abilities;
   /** Texts of the tokens that end a turn. */
   readonly #ends: readonly string[];
+  /** Texts before and behind the reasoning of a turn; undefined where the template renders none. */
+  readonly #thought: readonly [before: string, behind: string] | undefined;
 
   /**
    * @param endTexts texts of the tokens that end an answer, by the model's generation config
@@ -80,6 +83,7 @@ export class AgentTemplate {
     this.#abilities = format ? this.#probe(format) : PLAIN;
     this.isNative = this.#abilities.isNative;
     this.format = this.isNative ? format! : hermes;
+    this.#thought = this.#probeThought();
   }
 
   /** Renders a whole conversation, up to the position that decides. @throws {RangeError} where the template refuses it */
@@ -107,12 +111,41 @@ export class AgentTemplate {
     return this.#controls.encode(tail);
   }
 
-  /** Encodes a reply as the model would write it, without its end. */
-  spell(content: string, calls: readonly Omit<ToolCall, 'id'>[]): number[] {
-    const [broken] = this.#breakUp([{ role: 'assistant', content, calls: calls.map((call) => ({ ...call, id: '' })) }]);
-    const { calls: written = [] } = broken as AssistantMessage;
-    const printed = this.format.print(broken!.content, written);
+  /**
+   * Encodes a reply as the model would write it, without its end. Its reasoning is written as the template renders it; it is left out
+   * where the template renders none, or none that is read back from a reply.
+   */
+  spell({ content, reasoning, calls }: Pick<AgentReply, 'content' | 'reasoning' | 'calls'>): number[] {
+    const reply: AssistantMessage = { role: 'assistant', content, calls: calls.map((call) => ({ ...call, id: '' })) };
+    const [broken] = this.#breakUp([reasoning ? { ...reply, reasoning } : reply]) as [AssistantMessage];
+    const printed = this.format.print(broken.content, broken.calls ?? []);
+    if (this.#thought && broken.reasoning) {
+      const [before, behind] = this.#thought;
+      return this.#controls.encode(before + broken.reasoning + behind + printed);
+    }
     return this.#controls.encode(this.opensThought ? `\n</think>\n\n${printed}` : printed);
+  }
+
+  /** Finds what the template writes around the reasoning of the newest turn, by a probe that the format reads back. */
+  #probeThought(): readonly [string, string] | undefined {
+    const [thought, answer] = ['PROBE THOUGHT', 'PROBE ANSWER'];
+    const reply: AssistantMessage = { role: 'assistant', content: answer, reasoning: thought };
+    let opened: string;
+    let rendered: string;
+    try {
+      opened = this.#renderAs(this.#abilities, [QUESTION], [], true);
+      rendered = this.#renderAs(this.#abilities, [QUESTION, reply], [], false);
+    } catch {
+      return undefined; // the template refuses it
+    }
+    const at = rendered.indexOf(thought);
+    const answered = rendered.indexOf(answer, at);
+    if (!rendered.startsWith(opened) || at < opened.length || answered < 0) return undefined;
+    const before = rendered.slice(opened.length, at);
+    const behind = rendered.slice(at + thought.length, answered);
+    const written = before + thought + behind + answer;
+    const read = this.format.parse(this.opensThought ? `<think>${written}` : written, [], false);
+    return read.reasoning === thought && read.content === answer ? [before, behind] : undefined;
   }
 
   /** Breaks up control tokens in every text of foreign messages. */

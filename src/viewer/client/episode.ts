@@ -5,6 +5,7 @@ import { matchTurns } from '../search.ts';
 import { choice, h, numberText, visible } from './dom.ts';
 import { drawingElement } from './drawing.ts';
 import {
+  actionText,
   endElement,
   logprobOf,
   outcomeText,
@@ -86,8 +87,8 @@ function stateElement({ drawings, screenshots }: EpisodeView, turn: number, when
   return h('p', { class: 'muted' }, why);
 }
 
-function turnStrip({ episode }: EpisodeView, { turn, shade, go, needle }: EpisodeOptions): HTMLElement {
-  const { turns, finalObservation } = episode;
+function turnStrip(view: EpisodeView, { turn, shade, go, needle }: EpisodeOptions): HTMLElement {
+  const { turns, finalObservation } = view.episode;
   const scale = scaleOf(turns);
   const strip = h('nav', { class: 'turns', aria: { 'aria-label': 'turns' } });
   turns.forEach((one, t) => {
@@ -98,10 +99,10 @@ function turnStrip({ episode }: EpisodeView, { turn, shade, go, needle }: Episod
         {
           type: 'button',
           class: `${one.reward === 0 ? '' : 'reward'} ${found ? 'found' : ''}`.trim(),
-          title: visible(one.action),
+          title: visible(actionText(view, t)),
           aria: {
             'aria-current': t === turn ? 'step' : undefined,
-            'aria-label': `turn ${t + 1}: ${visible(one.action)}${found ? ' (found)' : ''}`,
+            'aria-label': `turn ${t + 1}: ${visible(actionText(view, t))}${found ? ' (found)' : ''}`,
             'data-focus': `turn ${t}`,
           },
           style: { 'background-color': shadeOf(shade, one.advantage, logprobOf(one), scale) },

@@ -2,7 +2,7 @@
 import { largestOf } from '../../core/extremes.ts';
 import type { EpisodeView, GroupView } from '../api.ts';
 import { choice, h, numberText, visible } from './dom.ts';
-import { logprobOf, outcomeText, SHADES, type Shade, scaleOf, shadeOf } from './turn.ts';
+import { actionText, logprobOf, outcomeText, SHADES, type Shade, scaleOf, shadeOf } from './turn.ts';
 
 /** Most members in one row; more take further rows. */
 const MAX_COLUMNS = 8;
@@ -53,7 +53,8 @@ export function groupElement({ members }: GroupView, options: GroupOptions): HTM
   );
 }
 
-function memberElement({ at, episode }: EpisodeView, scale: number, { shade, hrefOf }: GroupOptions): HTMLElement {
+function memberElement(view: EpisodeView, scale: number, { shade, hrefOf }: GroupOptions): HTMLElement {
+  const { at, episode } = view;
   const reward = episode.turns.reduce((sum, one) => sum + one.reward, 0);
   const { text, tone } = outcomeText(episode);
   const list = h('ol');
@@ -62,7 +63,7 @@ function memberElement({ at, episode }: EpisodeView, scale: number, { shade, hre
       h(
         'li',
         { style: { 'background-color': shadeOf(shade, turn.advantage, logprobOf(turn), scale) } },
-        h('a', { href: hrefOf(at, t), class: turn.reward === 0 ? '' : 'action' }, visible(turn.action)),
+        h('a', { href: hrefOf(at, t), class: turn.reward === 0 ? '' : 'action' }, visible(actionText(view, t))),
         turn.reward === 0 ? '' : h('strong', {}, ` ${turn.reward > 0 ? '+' : ''}${numberText(turn.reward)}`),
       ),
     );

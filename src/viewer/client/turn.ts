@@ -1,5 +1,8 @@
 /** One turn: what was observed, answered, done, and what came of it; beside it the policy that decided. */
+import type { MadeCall, ReadTurn } from '../../core/call-episode.ts';
+import { describeReply } from '../../core/call-text.ts';
 import { largestOf } from '../../core/extremes.ts';
+import type { ConversationMessage } from '../../core/model-call.ts';
 import type { TraceTurn } from '../../storage/trace.ts';
 import type { EpisodeView, Plain } from '../api.ts';
 import { h, legendItem, markText, numberText, visible } from './dom.ts';
@@ -68,9 +71,11 @@ export interface TurnOptions {
 
 /** Cards of a turn: what was read, and what was done with its result. */
 export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOptions): HTMLElement[] {
-  const { episode, spelling } = view;
+  const { episode, spelling, calls } = view;
   const { needle } = options;
   const { reward } = turn;
+  const read = calls[options.turn];
+  if (read) return callElements(view, turn, read, options);
   const observed = h(
     'section',
     { class: 'card' },
@@ -86,15 +91,106 @@ export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOpt
     answerElement(turn, needle),
     h('h3', {}, turn.partial ? 'Stage of an action' : 'Action'),
     actionElement(turn, spelling, options),
-    h(
-      'h3',
-      { class: 'next' },
-      'Result',
-      reward === 0 ? null : h('strong', { class: reward > 0 ? 'good' : 'bad' }, ` reward ${numberText(reward)}`),
-    ),
+    rewardElement(reward, 'Result'),
     h('pre', { class: 'result' }, markText(resultOf(episode, options.turn), needle)),
   );
   return [observed, done];
+}
+
+/** Cards of a turn of calls: the messages that it read, and its calls beside their results. */
+function callElements(view: EpisodeView, turn: ViewTurn, read: ReadTurn, options: TurnOptions): HTMLElement[] {
+  const { episode, spelling, calls } = view;
+  const { needle } = options;
+  const from = read.parent === null ? 'begins a conversation' : `continues call ${read.parent}`;
+  const heading = `Turn ${options.turn + 1} of ${episode.turns.length}: call ${read.call}, ${from}`;
+  const first = calls[0]?.messages ?? [];
+  const observed = h(
+    'section',
+    { class: 'card' },
+    h('h3', {}, heading),
+    read.tools.length > 0 ? h('p', { class: 'muted' }, visible(`tools: ${read.tools.join(', ')}`)) : null,
+    messagesElement(read.messages, needle),
+    options.turn > 0 ? h('details', {}, h('summary', {}, 'what it read first'), messagesElement(first, '')) : null,
+    h('details', {}, h('summary', {}, 'as recorded'), h('pre', {}, markText(turn.observation, needle))),
+  );
+  const { reply } = read;
+  const done = h(
+    'section',
+    { class: 'card' },
+    answerElement(turn, needle),
+    h('h3', {}, reply ? 'Reply' : 'Stage of a reply'),
+    turn.decision || !reply ? actionElement(turn, spelling, options) : null,
+    reply?.reasoning
+      ? h('details', {}, h('summary', {}, 'reasoning'), h('pre', {}, markText(reply.reasoning, needle)))
+      : null,
+    reply && reply.content !== '' ? h('pre', { class: 'words' }, markText(reply.content, needle)) : null,
+    reply && reply.calls.length > 0 ? callsElement(reply.calls, needle) : null,
+    rewardElement(turn.reward, 'Then'),
+    reply ? messagesElement(reply.next, needle) : null,
+    options.turn === episode.turns.length - 1 && !isCall(episode.finalObservation)
+      ? h('pre', { class: 'result' }, markText(episode.finalObservation, needle))
+      : null,
+  );
+  return [observed, done];
+}
+
+/** Calls of a reply as a table, each beside its result. */
+function callsElement(calls: readonly MadeCall[], needle: string): HTMLElement {
+  const rows = calls.map(({ name, arguments: args, result, isError }) =>
+    h(
+      'tr',
+      {},
+      h('td', {}, h('strong', {}, markText(name, needle)), h('pre', {}, markText(args, needle))),
+      h(
+        'td',
+        isError ? { class: 'bad' } : {},
+        isError ? h('strong', {}, 'error') : null,
+        result === undefined ? h('span', { class: 'muted' }, 'no result') : h('pre', {}, markText(result, needle)),
+      ),
+    ),
+  );
+  return h(
+    'table',
+    { class: 'calls', aria: { 'aria-label': 'calls and results' } },
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Call'), h('th', { scope: 'col' }, 'Result'))),
+    h('tbody', { class: 'plain' }, rows),
+  );
+}
+
+/** Messages of a conversation, each under its role. */
+function messagesElement(messages: readonly ConversationMessage[], needle: string): HTMLElement {
+  return h(
+    'ol',
+    { class: 'conversation' },
+    messages.map((message) => {
+      const isError = message.role === 'tool' && message.isError;
+      return h(
+        'li',
+        { class: message.role },
+        h('div', { class: isError ? 'bad' : 'muted' }, isError ? 'tool, an error' : message.role),
+        h('pre', {}, markText(describeReply(message), needle)),
+      );
+    }),
+  );
+}
+
+function isCall(observation: string): boolean {
+  return observation.startsWith('{"call":');
+}
+
+function rewardElement(reward: number, heading: string): HTMLElement {
+  return h(
+    'h3',
+    { class: 'next' },
+    heading,
+    reward === 0 ? null : h('strong', { class: reward > 0 ? 'good' : 'bad' }, ` reward ${numberText(reward)}`),
+  );
+}
+
+/** Text of a turn's action; of an episode of calls the words and the calls of the reply. */
+export function actionText({ calls, episode }: EpisodeView, turn: number): string {
+  const reply = calls[turn]?.reply;
+  return reply ? describeReply(reply) : episode.turns[turn]!.action;
 }
 
 /** Answer of a language model, whole, and why no action could be read from it. */
@@ -308,11 +404,14 @@ function contextElement(context: readonly number[], spelling: EpisodeView['spell
 }
 
 /** Card of the end: the last observation. */
-export function endElement({ episode }: EpisodeView, needle: string): HTMLElement {
+export function endElement({ episode, calls }: EpisodeView, needle: string): HTMLElement {
+  const last = calls.at(-1)?.reply;
+  const isShown = last !== undefined && isCall(episode.finalObservation);
   return h(
     'section',
     { class: 'card' },
     h('h3', {}, 'Final observation'),
-    h('pre', {}, markText(episode.finalObservation, needle)),
+    isShown && last.calls.length > 0 ? callsElement(last.calls, needle) : null,
+    isShown ? messagesElement(last.next, needle) : h('pre', {}, markText(episode.finalObservation, needle)),
   );
 }

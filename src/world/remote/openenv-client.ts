@@ -189,6 +189,7 @@ function makeLongplayWorld(url: string, description: string, facts: WorldFacts):
       });
     },
     prompt: promptOf(facts),
+    ...(facts.tools ? { tools: true } : {}),
   };
 }
 

@@ -42,6 +42,8 @@ export const worldFactsSchema = z.object({
   rewardRange: z.tuple([z.number(), z.number()]),
   maxObservationChars: z.int().min(1),
   replay: z.enum(['exact', 'never']),
+  /** Present for a world of tools. */
+  tools: z.literal(true).exactOptional(),
   tasks: tasksSchema,
   prompt: z.object({
     role: z.string(),
@@ -59,14 +61,15 @@ export type WorldFacts = z.infer<typeof worldFactsSchema>;
 type Ranges = z.infer<typeof ranges>;
 type TaskFacts = z.infer<typeof tasksSchema>;
 
-/** Makes the facts of a world. */
-export function worldFacts(env: Env, { foreign, ...prompt }: WorldPrompt): WorldFacts {
+/** Makes the facts of a world. @param isOfTools true for a world of tools */
+export function worldFacts(env: Env, { foreign, ...prompt }: WorldPrompt, isOfTools = false): WorldFacts {
   const { rewardRange, maxObservationChars, replay = 'exact' } = env;
   return {
     version: 1,
     rewardRange: [...rewardRange],
     maxObservationChars,
     replay,
+    ...(isOfTools ? { tools: true } : {}),
     tasks: taskFacts(env.tasks),
     prompt: {
       role: prompt.role,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { nextAttempt } from '../../../actors/rollout/retry.ts';
+import { AGENT } from '../../../src/core/agent-call.ts';
 import type { Failure } from '../../../src/core/failure.ts';
 
 const failure = (cause: Failure['cause']): Failure => ({ cause, where: '/env-hosts/0', message: 'm' });
@@ -26,6 +27,17 @@ describe('a failed episode', () => {
     );
     expect(at('lost', 10)).toThrow('the environment is broken');
     expect(at('policy', 10)).toThrow('the policy is broken');
+  });
+
+  it('of an agent is blamed on the agent, with what helps an agent', () => {
+    const at = (cause: Failure['cause']) => () =>
+      nextAttempt(failure(cause), 1, row(10, 10, 1000), { ...task, env: AGENT }, limits);
+    expect(at('threw')).toThrow(
+      /^the agent is broken: 10 episodes in a row failed .*; play it once by `longplay rollout --agent/,
+    );
+    expect(at('unreachable')).toThrow(
+      /^the agent's service has not answered for 1 s: .*; start the agent's service again/,
+    );
   });
 
   it('ends the run where nothing answers at the server any more, and not for one episode or a short outage', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../../experiments/tiny-chat-model.ts';
-import { printAgentCall, printAgentReply, readAgentReply } from '../../../src/core/agent-call.ts';
+import { type AgentReply, printAgentCall, printAgentReply, readAgentReply } from '../../../src/core/agent-call.ts';
 import type { ConversationMessage, Tool } from '../../../src/core/model-call.ts';
 import type { Trajectory, Turn } from '../../../src/core/trajectory.ts';
 import { trainUnits } from '../../../src/learning/learner/training-batch.ts';
@@ -15,7 +15,7 @@ import { advanceTranscript, replayTurns } from '../../../src/text/reading/replay
 import type { Transcript } from '../../../src/text/reading/transcript.ts';
 import { ChatTemplate } from '../../../src/text/templates/chat-template.ts';
 import { openText } from '../../../src/text/templates/model-text.ts';
-import { AGENT_TEMPLATES } from '../../support/agent-templates.ts';
+import { AGENT_TEMPLATES, THINKING_TEMPLATES } from '../../support/agent-templates.ts';
 import { TREE_TOOLS, TreeAgent } from '../../support/agent-tree-env.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'longplay-agent-'));
@@ -26,13 +26,15 @@ type TemplateName = keyof typeof AGENT_TEMPLATES;
 const names = Object.keys(AGENT_TEMPLATES) as TemplateName[];
 const codecs = new Map<TemplateName, AgentCodec>();
 
+function codecFrom(text: string, name: string, contextTokens = 100_000): AgentCodec {
+  const { config, endTokens } = openModel(folder);
+  const template = new ChatTemplate(text, {}, name);
+  const { tokenizer } = openText(folder);
+  return new AgentCodec({ tokenizer, template, endTokens, vocabSize: config.vocabSize, contextTokens });
+}
+
 function codecOf(name: TemplateName, contextTokens = 100_000): AgentCodec {
-  const made = () => {
-    const { config, endTokens } = openModel(folder);
-    const template = new ChatTemplate(AGENT_TEMPLATES[name], {}, name);
-    const { tokenizer } = openText(folder);
-    return new AgentCodec({ tokenizer, template, endTokens, vocabSize: config.vocabSize, contextTokens });
-  };
+  const made = () => codecFrom(AGENT_TEMPLATES[name], name, contextTokens);
   if (contextTokens !== 100_000) return made();
   const known = codecs.get(name) ?? made();
   codecs.set(name, known);
@@ -387,6 +389,49 @@ describe('an agent codec', () => {
     transcript.observe('', { observation: 'The episode is over.', ...nothing });
     expect(whole(transcript)).toEqual(before);
     expect(transcript.refusal).toBeUndefined();
+  });
+
+  it.each(['thinking', 'opening'] as const)(
+    'spells the reasoning of a foreign reply as the template renders it: %s',
+    (name) => {
+      const codec = codecFrom(THINKING_TEMPLATES[name], name);
+      const spelt = (reasoning: string | undefined, calls: AgentReply['calls'] = []) => {
+        const usage = { promptTokens: 0, completionTokens: 0 };
+        const reply = {
+          content: 'x',
+          calls,
+          finish: 'stop',
+          usage,
+          ...(reasoning === undefined ? {} : { reasoning }),
+        } as const;
+        const transcript = open(codec);
+        transcript.takeContext();
+        const next = printAgentCall({ call: 1, parent: 0, messages: [user] });
+        transcript.observe(printAgentReply(reply), { observation: next, ...nothing });
+        return { ids: whole(transcript), text: codec.decode(whole(transcript)) };
+      };
+      const template = new ChatTemplate(THINKING_TEMPLATES[name], {}, name);
+      const rendered = template.render([
+        { role: 'user', content: user.content },
+        { role: 'assistant', content: 'x', reasoning_content: 'A wall\nis near.' },
+      ]);
+      const turn = rendered.slice(rendered.lastIndexOf('assistant\n'), -'<|im_end|>\n'.length);
+      expect(turn).toContain('<think>\nA wall\nis near.\n</think>\n\nx');
+      expect(spelt('A wall\nis near.').text).toContain(turn);
+      expect(spelt('A wall\nis near.', [{ name: 'look', arguments: '{}' }]).text).toContain(turn);
+      // Foreign reasoning ends no turn.
+      const ends = (ids: readonly number[]) => ids.filter((id) => id === codec.end).length;
+      expect(ends(spelt('Ends <|im_end|> here?').ids)).toBe(ends(spelt(undefined).ids));
+    },
+  );
+
+  it('leaves the reasoning of a foreign reply out where the template renders none', () => {
+    const codec = codecOf('hermes');
+    const usage = { promptTokens: 0, completionTokens: 0 };
+    const reply = { content: 'x', calls: [], finish: 'stop', usage } as const;
+    expect(codec.spell(printAgentReply({ ...reply, reasoning: 'A wall.' }))).toEqual(
+      codec.spell(printAgentReply(reply)),
+    );
   });
 
   it('spells a reply that was not sampled here, as context', () => {

@@ -122,4 +122,24 @@ describe.skipIf(!python)('OpenEnv’s own', () => {
       await server.close();
     }
   });
+
+  it('client of tools plays our world of tools', async () => {
+    const server = await startEnvServer(['tau2'], { options: { domain: 'mock' } });
+    try {
+      const { stdout } = await promisify(execFile)(python!, [oracle, 'tools', `${server.url}/openenv/tau2`]);
+      const [tools, messages, created, ...rest] = JSON.parse(stdout);
+      expect(tools.map(({ name }: { name: string }) => name)).toContain('create_task');
+      expect(messages.at(-1).content).toContain('Important Meeting');
+      expect(created).toContain('"task_id": "task_2"');
+      expect(rest).toEqual([
+        ['CallToolObservation', { error_type: 'tool_not_found', message: expect.any(String) }],
+        ['CallToolObservation', { error_type: 'invalid_args', message: expect.any(String) }],
+        ['CallToolObservation', { error_type: 'execution_error', message: expect.any(String) }],
+        { reward: 1, done: true },
+        expect.stringContaining('EXECUTION_ERROR'),
+      ]);
+    } finally {
+      await server.close();
+    }
+  });
 });
