@@ -53,6 +53,9 @@ interface PlayedEpisode {
   usedAt: number;
 }
 
+/** World of a server, and its instructions. */
+type McpWorld = Pick<PromptedEnv, 'env' | 'prompt'>;
+
 /** Client of one connection, or all clients of an HTTP server. */
 export interface McpAudience {
   /** True where calls may leave the episode out: the newest one is meant. */
@@ -61,7 +64,7 @@ export interface McpAudience {
 
 /** Serves a world to clients of the protocol. */
 export class McpProtocol {
-  readonly #world: PromptedEnv;
+  readonly #world: McpWorld;
   readonly #episodes: Episodes;
   readonly #limits: SessionLimits;
   readonly #now: () => number;
@@ -73,7 +76,7 @@ export class McpProtocol {
   #newest: string | undefined;
   #tools: Promise<readonly Tool[]> | undefined;
 
-  constructor(world: PromptedEnv, episodes: Episodes, limits: SessionLimits, now: () => number, audience: McpAudience) {
+  constructor(world: McpWorld, episodes: Episodes, limits: SessionLimits, now: () => number, audience: McpAudience) {
     this.#world = world;
     this.#episodes = episodes;
     this.#limits = limits;
