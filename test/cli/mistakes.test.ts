@@ -460,6 +460,8 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['contradiction', () => ['serve-retriever', corpus, '--host', '0.0.0.0', '--port', '0'], /LONGPLAY_SERVER_TOKEN/],
   ['misspelt', () => ['models', '--jsn'], /unknown option '--jsn'.*--json/],
   ['contradiction', () => ['models', 'llama'], /too many arguments/],
+  ['contradiction', () => ['models', '--quantize', 'int8'], /--quantize: it needs --model <path>/],
+  ['wrong file', () => ['models', '--model', '/no/model'], /\/no\/model: there is no such file or folder/],
   ['misspelt', () => ['doctor', '--jsn'], /unknown option '--jsn'.*--json/],
 ];
 
