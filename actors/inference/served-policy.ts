@@ -194,7 +194,7 @@ class Served implements ServedPolicy {
   }
 }
 
-function requestOf({ given, actions, temperature }: DecisionRequest, episode: number): ActRequest {
+function requestOf({ given, actions, temperature, sampling, stop }: DecisionRequest, episode: number): ActRequest {
   return {
     episode,
     group: episode,
@@ -206,6 +206,8 @@ function requestOf({ given, actions, temperature }: DecisionRequest, episode: nu
     newActions: actions,
     samplingSeed: 0,
     temperature,
+    ...(sampling ? { sampling } : {}),
+    ...(stop ? { stop } : {}),
     given,
   };
 }

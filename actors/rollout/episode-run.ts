@@ -246,6 +246,9 @@ function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRe
     samplingSeed: run.samplingSeed,
     temperature: run.group.purpose.temperature,
   };
+  const { sampling, stop } = run.group.purpose;
+  if (sampling) request.sampling = sampling;
+  if (stop) request.stop = stop;
   const last = run.turns.at(-1);
   if (last) request.lastAction = last.action;
   if (last?.partial) request.partial = true;

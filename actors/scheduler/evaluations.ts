@@ -62,7 +62,9 @@ export class Evaluations {
       // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
       const first = seedFrom(plan.seed, task.index, task.seed);
       const seed = again === 0 ? first : seedFrom(first, again);
-      return { plan, task, purpose: { name: plan.name, temperature: plan.temperature, seed } };
+      const { name, temperature, sampling, stop } = plan;
+      const settings = { ...(sampling ? { sampling } : {}), ...(stop ? { stop } : {}) };
+      return { plan, task, purpose: { name, temperature, ...settings, seed } };
     }
     return undefined;
   }

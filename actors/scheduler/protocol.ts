@@ -4,6 +4,7 @@
  */
 import type { EpisodeReport } from '../../src/core/agent-call.ts';
 import type { Accounting, Failure } from '../../src/core/failure.ts';
+import type { TokenSampling } from '../../src/core/model-call.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
@@ -64,6 +65,10 @@ export interface EvaluationPlan {
   readonly horizon: number;
   /** Temperature; 0 is greedy. */
   readonly temperature: number;
+  /** Settings of a language model's sampling; absent: the whole distribution. */
+  readonly sampling?: TokenSampling | undefined;
+  /** Texts that end an answer; they are not part of it. */
+  readonly stop?: readonly string[] | undefined;
   readonly seed: number;
 }
 

@@ -46,7 +46,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
       `${source}: engine.learnerReplicas: replicas share the passes of a minibatch, and without learner.maxTokens there is one; set it, e.g. 1000`,
     );
   }
-  const { isServed, isLanguageModel } = policyKindOf(config);
+  const { isServed, isLanguageModel, isRemote } = policyKindOf(config);
   if (isServed) {
     if (learner.offPolicy.type === 'ratio') {
       throw new UserError(
@@ -65,6 +65,14 @@ export function checkKeyRules(config: RunConfig, source: string): void {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
+    );
+  }
+  const [shaping] = Object.keys(config.evaluation.sampling ?? {});
+  if (shaping !== undefined && (!isLanguageModel || isServed)) {
+    const cure = isRemote ? 'set it in policy.openai.body' : 'leave it out';
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: evaluation.sampling.${shaping}: it holds for language models that are computed here (policy.kind: checkpoint), got ${config.policy.kind}; ${cure}`,
     );
   }
   if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {

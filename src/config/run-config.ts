@@ -416,6 +416,30 @@ export const runConfigSchema = z.strictObject({
     horizons: z.array(turns).min(1).max(100).default([24]),
     /** Evaluates with the best action, besides a sampled one. */
     greedy: z.boolean().default(true),
+    /**
+     * Sampling of a language model that is computed here, in evaluations alone: training draws from the whole distribution at
+     * temperature 1, which the learner computes again. Applied in this order; an absent key changes nothing.
+     */
+    sampling: z
+      .strictObject({
+        /** Penalty of tokens in the prompt or the answer; 1 is none. */
+        repetitionPenalty: z.number().min(0.01).max(100).exactOptional(),
+        /** Penalty of tokens in the answer. */
+        presencePenalty: z.number().min(-2).max(2).exactOptional(),
+        /** Penalty of tokens in the answer, as often as they are in it. */
+        frequencyPenalty: z.number().min(-2).max(2).exactOptional(),
+        /** Temperature of sampled evaluations. Default 1. */
+        temperature: z.number().gt(0).max(100).exactOptional(),
+        /** Draws among as many of the likeliest tokens. */
+        topK: count.exactOptional(),
+        /** Draws among the likeliest tokens that hold this share of the probability. */
+        topP: z.number().gt(0).max(1).exactOptional(),
+        /** Draws among tokens with at least this share of the likeliest one's probability. */
+        minP: z.number().min(0).max(1).exactOptional(),
+        /** Texts that end an answer before them. */
+        stop: z.array(z.string().min(1)).min(1).max(16).exactOptional(),
+      })
+      .exactOptional(),
     /** Evaluates a uniform random policy over the same lists too. */
     randomBaseline: z.boolean().default(true),
   }),

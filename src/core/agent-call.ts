@@ -333,7 +333,10 @@ function readFormat(value: unknown): AnswerFormat {
   return refuse('format', '{ type: json } or { type: json-schema, name, schema }', value);
 }
 
-const SAMPLING = ['temperature', 'topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'seed'] as const;
+const SAMPLING = [
+  ...(['temperature', 'topP', 'topK', 'minP'] as const),
+  ...(['repetitionPenalty', 'presencePenalty', 'frequencyPenalty', 'seed'] as const),
+];
 
 function readSampling(value: unknown): AskedSampling {
   if (!isRecord(value)) return refuse('sampling', 'an object of settings', value);

@@ -52,13 +52,25 @@ export type AnswerFormat =
   | { readonly type: 'json' }
   | { readonly type: 'json-schema'; readonly name: string; readonly schema: JsonSchema };
 
+/** Settings that reshape the distribution of a language model's next token. An absent one changes nothing. */
+export interface TokenSampling {
+  /** Draws among as many of the likeliest tokens, ≥ 1. */
+  readonly topK?: number | undefined;
+  /** Draws among the likeliest tokens that hold this share of the probability together, in [0, 1]. */
+  readonly topP?: number | undefined;
+  /** Draws among tokens that have at least this share of the likeliest one's probability, in [0, 1]. */
+  readonly minP?: number | undefined;
+  /** Divides positive scores of tokens in the prompt or the answer, and multiplies negative ones; > 0. */
+  readonly repetitionPenalty?: number | undefined;
+  /** Taken off the score of each token that is in the answer, in [−2, 2]. */
+  readonly presencePenalty?: number | undefined;
+  /** Taken off a token's score as often as it is in the answer, in [−2, 2]. */
+  readonly frequencyPenalty?: number | undefined;
+}
+
 /** Sampling settings that the program asked for. The trainer's values hold in training; these hold in evaluation. */
-export interface AskedSampling {
+export interface AskedSampling extends TokenSampling {
   readonly temperature?: number;
-  readonly topP?: number;
-  readonly topK?: number;
-  readonly presencePenalty?: number;
-  readonly frequencyPenalty?: number;
   readonly seed?: number;
 }
 

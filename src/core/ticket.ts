@@ -1,5 +1,6 @@
 /** Tickets of groups to be played, and what became of them. Plain data: they cross threads, machines and disks. */
 import type { Failure } from './failure.ts';
+import type { TokenSampling } from './model-call.ts';
 import type { Task } from './task.ts';
 import type { Trajectory } from './trajectory.ts';
 
@@ -25,6 +26,10 @@ export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
   readonly temperature: number;
+  /** Settings of a language model's sampling; absent in training, which draws from the whole distribution. */
+  readonly sampling?: TokenSampling | undefined;
+  /** Texts that end an answer; they are not part of it. */
+  readonly stop?: readonly string[] | undefined;
   /** Seed of this group, uint32; each episode's sampling seed follows from it. */
   readonly seed: number;
 }

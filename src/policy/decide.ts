@@ -6,9 +6,10 @@ import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
 import { maskOf } from '../text/reading/answer-mask.ts';
 import type { Codec } from '../text/reading/codec.ts';
+import { cutAtStop } from '../text/reading/stop-texts.ts';
 import type { MemberState } from './episode-state.ts';
 import type { Acted, ActRequest } from './policy.ts';
-import { drawFrom, likeliestOf } from './sampling.ts';
+import { type Drawn, drawFrom, likeliestOf, penalise, truncate } from './sampling.ts';
 
 /** Outputs of a call at the position that decides. */
 export interface Scored {
@@ -69,9 +70,10 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   const { run } = member;
   const { mask } = run;
   const begun = run.tokens.length;
-  let next = mask
-    ? drawAllowed(mask.allowed(), scored.scores, request.temperature, run.rng)
-    : drawToken(codec, scored.scores, request.temperature, run.rng);
+  const logits = request.sampling
+    ? penalise(scored.scores, request.sampling, { read: listRead(transcript), written: run.tokens })
+    : scored.scores;
+  let next = mask ? drawAllowed(mask.allowed(), logits, request, run.rng) : drawToken(codec, logits, request, run.rng);
   let ended: boolean;
   for (;;) {
     run.tokens.push(next.id);
@@ -96,7 +98,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
 function endsRun(
   { codec, maxTokens, config }: RunLimits,
   { run, transcript }: MemberState,
-  { given, actions }: ActRequest,
+  { given, actions, stop }: ActRequest,
   unwritten: number,
 ): boolean {
   const { tokens, mask } = run!;
@@ -106,14 +108,15 @@ function endsRun(
   const full = transcript.prompt.tokens.length + transcript.tokens.length + unwritten >= config.maxPositions;
   const isWhole = codec.ends(tokens) || limits?.ends?.(tokens) === true;
   const isSpelling = mask !== undefined && actions.length > 0;
-  return isWhole || full || (!isSpelling && tokens.length >= most);
+  if (isWhole || full) return true;
+  return !isSpelling && (tokens.length >= most || isStopped(codec, tokens, stop));
 }
 
 /** Finished run as a decision, and what the codec reads in it. */
 function finishRun(
   codec: Codec,
   { episode, transcript }: MemberState,
-  { turn }: ActRequest,
+  { turn, given, stop }: ActRequest,
   run: NonNullable<MemberState['run']>,
 ): Acted {
   const decision: Decision = {
@@ -125,7 +128,7 @@ function finishRun(
     logprobs: Float32Array.from(run.logprobs),
     masked: run.mask !== undefined,
   };
-  const { action, text, formatError } = codec.answer(run.tokens, transcript);
+  const { action, text, formatError } = codec.answer(run.tokens, transcript, given ? undefined : stop); // a client cuts its own
   if (text === undefined) return { episode, turn, action, decision };
   const completionTokens = run.tokens.length;
   // The run has been written to the transcript by now: what was read before it is the difference.
@@ -141,17 +144,40 @@ function finishRun(
 }
 
 /** Draws a token that a mask allows; its log-probability is over those alone. */
-function drawAllowed(allowed: readonly number[], logits: Float32Array, temperature: number, rng: Rng) {
+function drawAllowed(allowed: readonly number[], logits: Float32Array, request: ActRequest, rng: Rng) {
   // The softmax is over what is allowed: the learner masks the same ids, so both log-probabilities are of one distribution.
   const scores = Float32Array.from(allowed, (id) => logits[id]!);
-  const { at, logprob } = drawFrom(scores, temperature, rng);
+  const { at, logprob } = drawLeft(scores, request, rng);
   return { id: allowed[at]!, logprob };
 }
 
 /** Draws any token that free sampling may draw. */
-function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, temperature: number, rng: Rng) {
-  const { at, logprob } = drawFrom(logits.subarray(from, to), temperature, rng);
+function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, request: ActRequest, rng: Rng) {
+  const { at, logprob } = drawLeft(logits.subarray(from, to), request, rng);
   return { id: from + at, logprob };
+}
+
+/** Draws from what the request's settings leave of the scores; the log-probability is over that. */
+function drawLeft(scores: Float32Array, { temperature, sampling }: ActRequest, rng: Rng): Drawn {
+  const left = sampling && truncate(scores, temperature, sampling);
+  if (!left) return drawFrom(scores, temperature, rng);
+  const { at, logprob } = drawFrom(
+    Float32Array.from(left, (i) => scores[i]!),
+    temperature,
+    rng,
+  );
+  return { at: left[at]!, logprob };
+}
+
+/** Ids of an episode as it is read, sampled ones included. */
+function* listRead({ prompt, tokens }: MemberState['transcript']): Generator<number> {
+  yield* prompt.tokens;
+  yield* tokens;
+}
+
+/** True where a stop text has been written. */
+function isStopped(codec: Codec, tokens: readonly number[], stop: readonly string[] = []): boolean {
+  return stop.length > 0 && cutAtStop(codec.decode(tokens), stop).isStopped;
 }
 
 /** Generator of a turn's draw: fixed by the episode's seed and the turn, or by a given prompt's own seed. */

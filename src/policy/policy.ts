@@ -5,6 +5,7 @@
 
 import type { ParamSet } from '../compute/model/parameters.ts';
 import type { MaybePromise } from '../core/env.ts';
+import type { TokenSampling } from '../core/model-call.ts';
 import type { Task } from '../core/task.ts';
 import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
 import type { RenderedPrompt } from '../text/reading/received-transcript.ts';
@@ -32,6 +33,8 @@ export interface ActRequest extends NextTurn {
   readonly samplingSeed: number;
   /** Temperature; 0 is greedy. */
   readonly temperature: number;
+  /** Settings that reshape the distribution of tokens; absent: the whole distribution, as in training. */
+  readonly sampling?: TokenSampling | undefined;
   /** Task of the episode, with its first request; left out where requests cross threads, as no policy there looks at it. */
   readonly task?: Task;
   /** Prompt given in place of an observation; the episode has this one turn. */

@@ -1,4 +1,5 @@
 /** Sampling from scores, with the log-probability of what was drawn. */
+import type { TokenSampling } from '../core/model-call.ts';
 import type { Rng } from '../core/rng.ts';
 
 /** Outcome of a draw. */
@@ -43,6 +44,82 @@ export function likeliestOf(scores: ArrayLike<number>): Int32Array {
     pairs[at + 1] = Math.round((PARTS * Math.exp(scores[pairs[at]!]! - peak)) / total);
   }
   return pairs;
+}
+
+/** Ids that penalties look at. */
+export interface SeenTokens {
+  /** Prompt and answer so far, the answer included. */
+  readonly read: Iterable<number>;
+  /** Answer so far. */
+  readonly written: Iterable<number>;
+}
+
+/**
+ * Penalises scores by the tokens that were read and written, as vLLM does: repetition over prompt and answer (transformers'
+ * too), presence and frequency over the answer (OpenAI's definition). llama.cpp looks at the newest 64 tokens alone.
+ * @param logits [V] scores by id; they stay as they are
+ * @returns [V] penalised scores, or `logits` where no setting penalises
+ */
+export function penalise(logits: Float32Array, settings: TokenSampling, { read, written }: SeenTokens): Float32Array {
+  const { repetitionPenalty = 1, presencePenalty = 0, frequencyPenalty = 0 } = settings;
+  if (repetitionPenalty === 1 && presencePenalty === 0 && frequencyPenalty === 0) return logits;
+  const scores = logits.slice();
+  if (repetitionPenalty !== 1) {
+    for (const id of new Set(read)) {
+      const score = logits[id]!;
+      scores[id] = score > 0 ? score / repetitionPenalty : score * repetitionPenalty;
+    }
+  }
+  const counts = new Map<number, number>();
+  for (const id of written) counts.set(id, (counts.get(id) ?? 0) + 1);
+  for (const [id, count] of counts) scores[id]! -= presencePenalty + count * frequencyPenalty;
+  return scores;
+}
+
+/**
+ * Truncates a distribution, in the order of transformers and vLLM: temperature, top-k, top-p of what is left, min-p of what is
+ * left. (llama.cpp applies the temperature last.) Scores that equal the k-th are kept with it. Of equals, top-p keeps the first.
+ * @param scores scores of the alternatives
+ * @param temperature 0 truncates nothing: the best is taken anyway
+ * @returns positions that are left, ascending, at least one; undefined where all are
+ */
+export function truncate(scores: Float32Array, temperature: number, settings: TokenSampling): Int32Array | undefined {
+  const n = scores.length;
+  const { topK = n, topP = 1, minP = 0 } = settings;
+  // Scores that are not finite are found by the draw.
+  if (temperature === 0 || (topK >= n && topP >= 1 && minP <= 0) || !scores.every(Number.isFinite)) return undefined;
+  const floor = topK >= n ? Number.NEGATIVE_INFINITY : scores.toSorted()[n - topK]!;
+  let left: number[] = [];
+  let peak = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < n; i++) {
+    if (scores[i]! < floor) continue;
+    left.push(i);
+    if (scores[i]! > peak) peak = scores[i]!;
+  }
+  const weight = (i: number) => Math.exp((scores[i]! - peak) / temperature);
+  if (topP < 1) left = keepNucleus(left, weight, topP);
+  if (minP > 0) left = left.filter((i) => weight(i) >= minP);
+  return Int32Array.from(left);
+}
+
+/** Likeliest positions whose weights make up the share `topP` of all, the one that reaches it included; ascending. */
+function keepNucleus(positions: readonly number[], weight: (i: number) => number, topP: number): number[] {
+  const weights = positions.map(weight);
+  const total = weights.reduce((sum, one) => sum + one, 0);
+  // All that are lighter than this weigh less than 1 − topP together, so none of them is needed: sorting them costs the most.
+  const light = ((1 - topP) * total) / positions.length;
+  const sorted = positions
+    .map((at, i) => ({ at, weight: weights[i]! }))
+    .filter((one) => one.weight >= light)
+    .sort((a, b) => b.weight - a.weight || a.at - b.at);
+  const kept: number[] = [];
+  let mass = 0;
+  for (const one of sorted) {
+    kept.push(one.at);
+    mass += one.weight;
+    if (mass >= topP * total) break;
+  }
+  return kept.sort((a, b) => a - b);
 }
 
 /**

@@ -115,7 +115,7 @@ function noticesOf({ folder, sampling }: PretrainedModel, model: string): readon
   if (sampling.length === 0) return converted;
   return [
     ...converted,
-    `${join(folder, 'generation_config.json')} asks for ${sampling.join(', ')}: ignored, tokens are drawn from the whole distribution, at temperature 1 in training`,
+    `${join(folder, 'generation_config.json')} asks for ${sampling.join(', ')}: ignored, tokens are drawn from the whole distribution, at temperature 1 in training; evaluation.sampling sets it for evaluations`,
   ];
 }
 

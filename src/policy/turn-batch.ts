@@ -23,7 +23,7 @@ export interface RequestBatch {
   readonly actions: Int32Array;
   /** Texts appended to the episodes' action tables, of all requests, one after the other. */
   readonly newActions: readonly string[];
-  /** Requests with a history or a given prompt. */
+  /** Requests with a history, a given prompt or settings of sampling. */
   readonly whole: readonly ActRequest[];
 }
 
@@ -117,9 +117,10 @@ function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly 
   return Array.isArray(batch);
 }
 
-/** True for a request that fits the columns: no history, no prompt of its own, and a stage only after an action. */
-function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
-  return given === undefined && history === undefined && (!partial || lastAction !== undefined);
+/** True for a request that fits the columns: no history, prompt or sampling of its own, and a stage only after an action. */
+function isPlain({ given, history, sampling, stop, partial, lastAction }: ActRequest): boolean {
+  const isRare = given !== undefined || history !== undefined || sampling !== undefined || stop !== undefined;
+  return !isRare && (!partial || lastAction !== undefined);
 }
 
 /** Batch of answers, in order. */

@@ -118,6 +118,63 @@ export async function checkModel(
   }
 }
 
+/** Speed of a model on this machine, in tokens a second by the clock. */
+export interface ModelSpeed {
+  /** Prompt of some 400 tokens. */
+  readonly prefill: number;
+  /** Answers one at a time, and eight at a time. */
+  readonly decode1: number;
+  readonly decode8: number;
+  /** Resident memory of this process afterwards, in bytes; without a learner. */
+  readonly residentBytes: number;
+}
+
+/** Measures how fast a model reads and writes here. @throws {UserError} for one that cannot be opened */
+export async function measureSpeed(
+  folder: string,
+  quantize: Quantize,
+  engineOptions: EngineOptions,
+): Promise<ModelSpeed> {
+  const scratch = mkdtempSync(join(tmpdir(), 'longplay-speed-'));
+  const engine = await openEngine(engineOptions);
+  try {
+    const { config, codec } = (await open(folder, quantize, scratch)).value;
+    const options = { config, codec, decoder: 'tokens', masked: false, maxTokens: ANSWER, maxBatch: 8 } as const;
+    const policy = await CachedPolicy.create(engine, { ...options, cacheOnUpdate: 'keep' }, paramsOf(config, 0));
+    await timeAnswers(policy, 1, 0); // the engine's first call of a shape takes longer
+    const one = await timeAnswers(policy, 1, 1);
+    const eight = await timeAnswers(policy, 8, 2);
+    await policy.dispose();
+    const residentBytes = process.memoryUsage.rss();
+    return { prefill: one.prefill, decode1: one.decode, decode8: eight.decode, residentBytes };
+  } finally {
+    await engine.dispose();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Times a group of answers to one prompt. @returns tokens a second in the first call, and in the others */
+async function timeAnswers(policy: CachedPolicy, members: number, group: number) {
+  // Each group's prompt is another from its beginning: what prompts have in common is read once.
+  const observation = `${group} ${QUESTION.repeat(80)}`;
+  const turn = { observation, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
+  const episodes = Array.from({ length: members }, (_, member) => 8 * group + member);
+  const unanswered = policy.submit(
+    episodes.map((episode, member) => ({ ...turn, episode, group, member, groupSize: members, turn: 0 })),
+  );
+  if (unanswered.length > 0) throw new Error(unanswered[0]!.message);
+  const measureCalls = async (isDone: () => boolean) => {
+    const [start, before] = [performance.now(), policy.tokens];
+    do await policy.step();
+    while (!isDone());
+    return ((policy.tokens - before) * 1000) / (performance.now() - start);
+  };
+  const prefill = await measureCalls(() => true);
+  const decode = policy.waiting > 0 ? await measureCalls(() => policy.waiting === 0) : 0;
+  policy.release(episodes);
+  return { prefill, decode };
+}
+
 /** Opens the model as a run would, with an adapter and a chat codec, and describes it. */
 async function open(folder: string, quantize: Quantize, scratch: string) {
   const model = openModel(folder, 4096);

@@ -10,6 +10,7 @@ import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
+import { samplingOf } from './rollout-plan.ts';
 
 /** Kind of an evaluation: each action sampled, or the best one. */
 export type EvaluationKind = 'sampled' | 'greedy';
@@ -61,6 +62,7 @@ export function evaluationPlans(
 /** Plan of one evaluation: every task of the evaluated split or set, under the seed that all evaluations share. */
 export function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: EvaluationKind): EvaluationPlan {
   const { episodesPerTask } = config.evaluation;
+  const sampling = samplingOf(config, kind === 'greedy' ? 0 : undefined);
   const tasks: Task[] = listEvaluatedTasks(env, config.evaluation).map((index) => ({
     env: env.id,
     index,
@@ -71,7 +73,7 @@ export function evaluationPlan(env: Env, config: RunConfig, horizon: number, kin
     tasks,
     episodes: kind === 'greedy' ? 1 : episodesPerTask,
     horizon,
-    temperature: kind === 'greedy' ? 0 : 1,
+    ...sampling,
     seed: seedFrom(config.seed, 'evaluation', horizon, kind),
   };
 }

@@ -164,10 +164,10 @@ function readFinished({ dir, config, checkpoint }: PreparedEvaluation, all: read
 /** Parts of a configuration that episodes depend on, besides the plan; where the model is served may change. */
 function sourceOf(config: RunConfig | undefined): unknown {
   if (!config) return undefined;
-  const { seed, env, policy } = config;
+  const { seed, env, policy, evaluation } = config;
   const { apiKeyEnv: _key, openai, ...rest } = policy;
   const { baseUrl: _url, concurrency: _concurrency, ...asked } = openai;
-  return JSON.parse(JSON.stringify({ seed, env, policy: { ...rest, openai: asked } }));
+  return JSON.parse(JSON.stringify({ seed, env, policy: { ...rest, openai: asked }, sampling: evaluation.sampling }));
 }
 
 async function playLeft(

@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
+import type { RunConfig } from '../config/run-config.ts';
 import { readJsonFile } from '../core/bounded-file.ts';
 import type { Env } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import type { TokenSampling } from '../core/model-call.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
@@ -26,6 +28,9 @@ export interface RolloutPlan {
   readonly tasks?: string | readonly number[] | undefined;
   readonly horizon: number;
   readonly temperature: number;
+  /** Settings of a language model's sampling, and texts that end its answers: `evaluation.sampling` of the configuration. */
+  readonly sampling?: TokenSampling | undefined;
+  readonly stop?: readonly string[] | undefined;
   readonly seed: number;
   /** Folder of the run whose newest checkpoint plays; absent for other policies. */
   readonly policyRun?: string | undefined;
@@ -38,9 +43,27 @@ const planSchema = z.object({
   tasks: z.union([z.string(), z.array(z.int().min(0)).min(1)]).optional(),
   horizon: z.int().min(1),
   temperature: z.number().min(0).max(1e6),
+  sampling: z.record(z.string(), z.number()).optional(),
+  stop: z.array(z.string()).optional(),
   seed: z.number(),
   policyRun: z.string().optional(),
 });
+
+/**
+ * Sampling of a rollout: that of the configuration's evaluations.
+ * @param temperature in its place; absent: the configuration's, or 1
+ */
+export function samplingOf(
+  { evaluation }: Pick<RunConfig, 'evaluation'>,
+  temperature: number | undefined,
+): Pick<RolloutPlan, 'temperature' | 'sampling' | 'stop'> {
+  const { temperature: configured = 1, stop, ...sampling } = evaluation.sampling ?? {};
+  return {
+    temperature: temperature ?? configured,
+    ...(Object.keys(sampling).length === 0 ? {} : { sampling }),
+    ...(stop === undefined ? {} : { stop }),
+  };
+}
 
 /** Reads the plan of a rollout's folder. @throws {UserError} BAD_CONFIG for a file that is none */
 export function readPlan(path: string): RolloutPlan {
@@ -84,8 +107,9 @@ export function listFinishedEpisodes(traces: string): ReadonlyMap<string, number
 
 /** Evaluation that a plan is: its episodes one by one. */
 export function rolloutEvaluation(plan: RolloutPlan, env: Env): EvaluationPlan {
-  const { horizon, temperature, seed } = plan;
-  return { name: ROLLOUT, tasks: rolloutTasks(plan, env), episodes: 1, horizon, temperature, seed };
+  const { horizon, temperature, sampling, stop, seed } = plan;
+  const settings = { ...(sampling ? { sampling } : {}), ...(stop ? { stop } : {}) };
+  return { name: ROLLOUT, tasks: rolloutTasks(plan, env), episodes: 1, horizon, temperature, ...settings, seed };
 }
 
 /** Sums up what a rollout's traces hold. */

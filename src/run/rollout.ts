@@ -20,7 +20,13 @@ import { envLabel, locateEnv } from '../world/env-id.ts';
 import { actorLines } from './actor-lines.ts';
 import { findWorld, worldUrl } from './find-world.ts';
 import { taskKey } from './plan-outcomes.ts';
-import { listFinishedEpisodes, type RolloutPlan, rolloutEvaluation, summariseRollout } from './rollout-plan.ts';
+import {
+  listFinishedEpisodes,
+  type RolloutPlan,
+  rolloutEvaluation,
+  samplingOf,
+  summariseRollout,
+} from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
@@ -45,7 +51,7 @@ export interface RolloutOptions {
   readonly split?: Split | undefined;
   /** Named set of the world's tasks, or task indices, to play instead of the split. */
   readonly tasks?: string | readonly number[] | undefined;
-  /** Temperature; 0 is greedy. Default 1. */
+  /** Temperature; 0 is greedy. Default: `evaluation.sampling.temperature`, else 1; the other settings are taken from there. */
   readonly temperature?: number | undefined;
   /** Seed of tasks and sampling, uint32. Default 1. */
   readonly seed?: number | undefined;
@@ -83,7 +89,7 @@ export interface RunningRollout extends RunStreams {
  * @throws {UserError} BAD_ARGUMENT, BAD_CONFIG, UNKNOWN_ENV, UNKNOWN_RUN for invalid options; later errors reject `done`
  */
 export function rollout(options: RolloutOptions): RunningRollout {
-  const { episodes, horizon, split = 'train', tasks, temperature = 1, seed = 1, policyRun } = options;
+  const { episodes, horizon, split = 'train', tasks, temperature, seed = 1, policyRun } = options;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
   const given = options.config ?? trained;
   if (!given)
@@ -100,7 +106,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
     split,
     tasks,
     horizon,
-    temperature,
+    ...samplingOf(config, temperature),
     seed,
     policyRun,
   };

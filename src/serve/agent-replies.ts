@@ -92,14 +92,16 @@ export class AgentReplies {
       const request = dialect.parse(parsed, this.#items);
       this.#requireModel(request.model);
       const { call } = request;
-      const { temperature, seed } = readSampling(call.sampling);
+      const { temperature, seed, sampling } = readSampling(call.sampling);
       const { prompt, limited } = this.#read(codec, call);
       exchange.hold(request.stream);
       const { maxTokens } = this.#options;
       const given = { ...prompt, seed, maxTokens: Math.min(maxTokens, call.maxTokens ?? maxTokens), call: limited };
-      const acted = await this.#options.decisions.decide({ given, actions: [], temperature }, gone).catch((thrown) => {
-        throw new RefusedCall(503, messageOf(thrown));
-      });
+      const acted = await this.#options.decisions
+        .decide({ given, actions: [], temperature, sampling }, gone)
+        .catch((thrown) => {
+          throw new RefusedCall(503, messageOf(thrown));
+        });
       const { decision } = acted;
       if (decision?.kind !== 'tokens') throw new RefusedCall(503, 'the policy wrote no tokens');
       const turn = { call: { call: 0, parent: null, ...call }, tools: call.tools };
@@ -188,20 +190,12 @@ export class AgentReplies {
 /** Code of a conversation that the model cannot hold, which clients compare. */
 const TOO_LONG = 'context_length_exceeded';
 
-/** Reads sampling settings. Replies are drawn from the whole distribution. @throws {RefusedCall} for one that asks for another */
-function readSampling({ temperature, topP, topK, presencePenalty, frequencyPenalty, seed }: AskedSampling) {
-  const refuse = (name: string, neutral: number) =>
-    new RefusedCall(400, `${name}: only ${neutral}: replies are drawn from the whole distribution`, name, UNSUPPORTED);
-  if (topP !== undefined && topP !== 1) throw refuse('top_p', 1);
-  if (topK !== undefined) throw refuse('top_k', -1);
-  if (presencePenalty) throw refuse('presence_penalty', 0);
-  if (frequencyPenalty) throw refuse('frequency_penalty', 0);
+/** Reads sampling settings. */
+function readSampling({ temperature, seed, ...sampling }: AskedSampling) {
   // Seeds are uint32 here; a longer one keeps its low bits.
   const drawn = seed === undefined ? randomInt(2 ** 32) : Number(BigInt.asUintN(32, BigInt(seed)));
-  return { temperature: temperature ?? 1, seed: drawn };
+  return { temperature: temperature ?? 1, seed: drawn, sampling };
 }
-
-const UNSUPPORTED = 'unsupported_parameter';
 
 /** Texts of a chat without which it cannot be an agent's: most chats are not parsed twice. */
 const AGENT_KEYS = /"(?:tools|tool_calls|response_format|tool_call_id)"/;

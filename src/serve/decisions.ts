@@ -1,4 +1,5 @@
 /** Decisions of a policy, as the policy server needs it: one turn in, its decision out. The actors implement it. */
+import type { TokenSampling } from '../core/model-call.ts';
 import type { Acted, GivenPrompt } from '../policy/policy.ts';
 
 export interface DecisionRequest {
@@ -7,6 +8,10 @@ export interface DecisionRequest {
   readonly actions: readonly string[];
   /** Temperature; 0 is greedy. */
   readonly temperature: number;
+  /** Settings that reshape the distribution of tokens; absent: the whole distribution. */
+  readonly sampling?: TokenSampling | undefined;
+  /** Texts that end an answer; the server cuts them off. */
+  readonly stop?: readonly string[] | undefined;
 }
 
 export interface Decisions {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { cutText } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
+import type { TokenSampling } from '../core/model-call.ts';
 import { isRecord } from '../core/record.ts';
 import { FIELDS } from '../gateway/dialects/fields.ts';
 import type { Codec } from '../text/reading/codec.ts';
@@ -29,7 +30,12 @@ const choices = z.array(z.string()).min(1).max(10_000);
 const common = {
   model: z.string().optional(),
   temperature: z.number().min(0).max(100).nullish(),
-  top_p: z.number().nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.int().min(-1).nullish(),
+  min_p: z.number().min(0).max(1).nullish(),
+  repetition_penalty: z.number().min(0.01).max(100).nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
   max_tokens: z.int().min(1).nullish(),
   n: z.int().min(1).max(64).nullish(),
   seed: z.int().nullish(),
@@ -97,11 +103,6 @@ const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
   functions: (value) => Array.isArray(value) && value.length === 0,
   function_call: (value) => value === 'none',
   logit_bias: (value) => typeof value === 'object' && Object.keys(value as object).length === 0,
-  presence_penalty: (value) => value === 0,
-  frequency_penalty: (value) => value === 0,
-  repetition_penalty: (value) => value === 1,
-  min_p: (value) => value === 0,
-  top_k: (value) => value === 0 || value === -1,
   best_of: (value) => value === 1,
   suffix: (value) => value === '',
   modalities: (value) => Array.isArray(value) && value.every((one) => one === 'text'),
@@ -203,6 +204,45 @@ export function promptsOf({ prompt, n, longplay }: CompletionRequest): readonly 
     throw new RefusedRequest('n', `${n} answers to ${prompts.length} prompts are more than ${MAX_ANSWERS} in all`);
   }
   return prompts;
+}
+
+/** Keys of sampling settings, and the values that change nothing. */
+const NEUTRAL = {
+  top_p: [1],
+  top_k: [0, -1],
+  min_p: [0],
+  repetition_penalty: [1],
+  presence_penalty: [0],
+  frequency_penalty: [0],
+} as const satisfies Partial<Record<keyof CommonRequest, readonly number[]>>;
+
+/**
+ * Reads the settings of sampling.
+ * @param choosesActions the policy scores listed actions, and has no tokens to draw
+ * @returns undefined where nothing is changed
+ * @throws {RefusedRequest} for a setting that such a policy cannot follow
+ */
+export function readSettings(body: CommonRequest, choosesActions: boolean): TokenSampling | undefined {
+  const given = Object.entries(NEUTRAL).flatMap(([key, neutral]) => {
+    const value = body[key as keyof typeof NEUTRAL];
+    const changes = typeof value === 'number' && !(neutral as readonly number[]).includes(value);
+    return changes ? [[key, value] as const] : [];
+  });
+  const [first] = given;
+  if (!first) return undefined;
+  if (choosesActions) {
+    throw new RefusedRequest(
+      first[0],
+      'it shapes the drawing of tokens, and this policy chooses among whole actions; leave it out',
+      400,
+      'unsupported_parameter',
+    );
+  }
+  const { top_p, top_k, min_p, repetition_penalty, presence_penalty, frequency_penalty } = Object.fromEntries(given);
+  return {
+    ...{ topP: top_p, topK: top_k, minP: min_p, repetitionPenalty: repetition_penalty },
+    ...{ presencePenalty: presence_penalty, frequencyPenalty: frequency_penalty },
+  };
 }
 
 /** List of answers to choose among. */

@@ -46,6 +46,7 @@ import {
   promptsOf,
   RefusedRequest,
   readChoices,
+  readSettings,
   refuseLong,
   refuseUnknown,
 } from './openai-requests.ts';
@@ -267,9 +268,6 @@ class Completions {
 
   /** Answers to choose among. @returns undefined where anything may be written @throws {RefusedRequest} */
   #readChoices(body: CommonRequest): Choices | undefined {
-    if (typeof body.top_p === 'number' && body.top_p !== 1) {
-      throw new RefusedRequest('top_p', 'only 1: log-probabilities are of the whole distribution');
-    }
     const listed = readChoices(body);
     if (!listed && this.#model.decoder === 'choice') {
       const how = 'send the list, or an enum as response_format';
@@ -311,16 +309,17 @@ class Completions {
     withLogprobs: boolean,
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
-    const { codec } = this.#model;
+    const { codec, decoder } = this.#model;
     const maxTokens = this.#maxTokens(body);
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
     const given = { ...read, maxTokens };
     const temperature = body.temperature ?? 1;
+    const sampling = readSettings(body, decoder === 'choice');
     const stops = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
     if ((body.n ?? 1) > 1) setMaxListeners(0, request.gone); // each answer listens whether its client has gone
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
-      const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
+      const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature, sampling, stop: stops };
       const acted = await this.#decisions.decide(draw, request.gone);
       return makeAnswer(acted, { actions, shown }, stops, codec, {
         promptTokens: i === 0 ? read.prompt.length + read.after.length : 0,

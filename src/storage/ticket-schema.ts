@@ -14,6 +14,12 @@ export const ticketSchema = z.looseObject({
   task: taskSchema,
   horizon: count.min(1),
   size: count.min(1).max(MAX_GROUP),
-  purpose: z.looseObject({ name: z.string().min(1), temperature: z.number().min(0), seed: uint32 }),
+  purpose: z.looseObject({
+    name: z.string().min(1),
+    temperature: z.number().min(0),
+    sampling: z.record(z.string(), z.number()).exactOptional(),
+    stop: z.array(z.string()).exactOptional(),
+    seed: uint32,
+  }),
   version: count,
 });

@@ -132,7 +132,12 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas' or 'warmStart\.learningRate'\?/,
   ],
   ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
-  ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, agent, tasks/],
+  ['misspelt', () => train('zzz=1'), /unknown key 'zzz'; known here: seed, env, agent, tasks/],
+  [
+    'misspelt',
+    () => train('rollout.topP=0.9'),
+    /unknown key 'rollout\.topP'; did you mean 'evaluation\.sampling\.topP'/,
+  ],
   [
     'contradiction',
     () => train('learner.estimator.lambda=0.9'),
@@ -462,6 +467,8 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['contradiction', () => ['algorithms', 'grpo'], /too many arguments/],
   ['misspelt', () => ['models', '--jsn'], /unknown option '--jsn'.*--json/],
   ['contradiction', () => ['models', 'llama'], /too many arguments/],
+  ['contradiction', () => ['models', '--quantize', 'int8'], /--quantize: it needs --model <path>/],
+  ['wrong file', () => ['models', '--model', '/no/model'], /\/no\/model: there is no such file or folder/],
   ['misspelt', () => ['doctor', '--jsn'], /unknown option '--jsn'.*--json/],
 ];
 

@@ -44,13 +44,15 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     newActions: fc.array(fc.string(), { maxLength: 4 }),
     samplingSeed: fc.nat(0xffffffff),
     temperature: number,
+    sampling: fc.record({ topP: fc.constant(0.5) }),
+    stop: fc.array(fc.string(), { maxLength: 2 }),
     history: fc.array(fc.record({ observation: fc.string(), action: fc.string() }), { maxLength: 2 }),
   },
   {
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'task' | 'lastAction' | 'history' | 'partial'>[],
+    ] as Exclude<keyof ActRequest, 'given' | 'task' | 'lastAction' | 'history' | 'partial' | 'sampling' | 'stop'>[],
   },
 ) as fc.Arbitrary<ActRequest>;
 

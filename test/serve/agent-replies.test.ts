@@ -139,9 +139,30 @@ describe.each(DIALECTS)('in %s', (dialect) => {
     ).toBeGreaterThan(1);
   });
 
+  it('a reply is drawn from what the settings leave, and ends at a stop text', async () => {
+    const limit = { chat: 'max_completion_tokens', responses: 'max_output_tokens', messages: 'max_tokens' }[dialect];
+    const written = async (more: object) => {
+      const { status, text, read } = await ask(dialect, bodyOf(dialect, question, { [limit]: 12, ...more }));
+      expect(status, text).toBe(200);
+      return read();
+    };
+    const { content: greedy } = await written({ temperature: 0 });
+    for (const one of [{ top_k: 1 }, { top_p: 1e-6 }, { min_p: 1 }]) {
+      expect((await written({ temperature: 1, ...one })).content).toBe(greedy);
+    }
+    const penalised = { temperature: 0, presence_penalty: 2, frequency_penalty: 2 };
+    expect((await written(penalised)).content).not.toBe(greedy);
+    expect((await written({ temperature: 0, repetition_penalty: 3 })).content).not.toBe(greedy);
+    const stop = greedy.slice(4, 6);
+    const key = dialect === 'messages' ? 'stop_sequences' : 'stop';
+    const stopped = await written({ temperature: 0, [key]: [stop] });
+    expect(stopped.content).toBe(greedy.slice(0, greedy.indexOf(stop)));
+    expect(stopped.usage!.completionTokens).toBeLessThan(12);
+  });
+
   it.each([
     ['another model', { model: 'other' }, 404, /there is no 'other' here; this server has 'policy'/],
-    ['a part of the distribution', { top_p: 0.5 }, 400, /top_p: only 1/],
+    ['a setting out of its range', { top_p: 1.5 }, 400, /top_p/],
     ['a conversation that does not fit', { long: true }, 400, /maximum context length is 3000/],
   ] as [string, { readonly long?: boolean; readonly model?: string; readonly top_p?: number }, number, RegExp][])(
     '%s is refused',

@@ -10,6 +10,9 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
+import { type RolloutPlan, samplingOf } from '../../src/run/rollout-plan.ts';
+import { readRunConfig } from '../../src/run/run-folder.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import type { TraceLine } from '../../src/storage/trace.ts';
 import { openText } from '../../src/text/templates/model-text.ts';
@@ -65,6 +68,56 @@ it('our own client plays through chat as the model plays in this process', async
   const read = (lines: TraceLine[]) =>
     lines.map(({ turns }) => turns.map(({ response }) => [response?.promptTokens, response?.completionTokens]));
   expect(read(remote)).toEqual(read(inside));
+});
+
+describe('a rollout and an evaluation', () => {
+  const plan = { format: 1, episodes: 3, split: 'test', horizon: 3, seed: 5, policyRun: run } as const;
+  const replies = (lines: TraceLine[]) =>
+    lines.map(({ turns }) => turns.map(({ response, action }) => response?.text ?? action));
+
+  it('draw from what the settings leave', async () => {
+    const free = ['policy.masked=false'];
+    const play = (name: string, rest: Pick<RolloutPlan, 'temperature' | 'sampling' | 'stop'>) =>
+      playPlan(join(dir, name), 'textcraft', { ...plan, ...rest }, free);
+    const greedy = await play('greedy', { temperature: 0 });
+    const best = await play('best', { temperature: 1, sampling: { topK: 1 } });
+    expect(replies(best)).toEqual(replies(greedy));
+    for (const { turns } of best) {
+      for (const { decision } of turns) if (decision?.kind === 'tokens') expect(Math.min(...decision.logprobs)).toBe(0);
+    }
+    const penalised = await play('penalised', { temperature: 0, sampling: { frequencyPenalty: 2 } });
+    expect(replies(penalised)).not.toEqual(replies(greedy));
+    const [first] = replies(greedy)[0]!;
+    const stop = first!.slice(3, 5);
+    const stopped = await play('stopped', { temperature: 0, stop: [stop] });
+    expect(replies(stopped)[0]![0]).toBe(first!.slice(0, first!.indexOf(stop)));
+    expect(
+      replies(stopped)
+        .flat()
+        .every((text) => !text.includes(stop)),
+    ).toBe(true);
+  });
+
+  it('have the settings of the configuration', () => {
+    const config = readRunConfig(run, ['evaluation.sampling={temperature: 0.5, topP: 0.9, stop: [END]}']);
+    expect(samplingOf(config, undefined)).toEqual({ temperature: 0.5, sampling: { topP: 0.9 }, stop: ['END'] });
+    expect(samplingOf(config, 0)).toEqual({ temperature: 0, sampling: { topP: 0.9 }, stop: ['END'] });
+    expect(samplingOf(readRunConfig(run), undefined)).toEqual({ temperature: 1 });
+  });
+
+  it.each([
+    ['local', 'policy.kind=local', 'leave it out'],
+    ['a server', 'policy.kind=openai', 'set it in policy.openai.body'],
+  ])('are refused settings by name where tokens are not drawn here: %s', (_, kind, cure) => {
+    const raw = JSON.stringify({
+      env: { id: 'textcraft' },
+      horizon: { type: 'fixed', rounds: 3 },
+      stop: { updates: 1 },
+    });
+    const load = () => loadRunConfig(raw, 'test', [kind, 'evaluation.sampling.topP=0.9']);
+    expect(load).toThrow(/test: evaluation\.sampling\.topP: it holds for language models that are computed here/);
+    expect(load).toThrow(cure);
+  });
 });
 
 describe('a text that cannot fit', () => {
@@ -151,6 +204,42 @@ describe('the official client', () => {
       chosen.add(choices[0]!.message.content!);
     }
     expect(chosen.size).toBeGreaterThan(1);
+  });
+
+  it('has tokens drawn from what its settings leave, with their log-probabilities', async () => {
+    const ask = async (more: object) => {
+      const chat = await client.chat.completions.create({
+        ...{ model: 'trained', messages, logprobs: true, return_token_ids: true, max_tokens: 1, ...more },
+      } as never);
+      return (chat as OpenAI.ChatCompletion).choices[0]!;
+    };
+    const shares = new Map<number, number>();
+    for (let seed = 0; seed < 40; seed++) {
+      const choice = await ask({ seed, top_k: 3, temperature: 8 });
+      shares.set((choice as WithTokenIds).token_ids![0]!, Math.exp(choice.logprobs!.content![0]!.logprob));
+    }
+    expect(shares.size).toBe(3);
+    expect([...shares.values()].reduce((sum, one) => sum + one, 0)).toBeCloseTo(1, 5);
+  });
+
+  it('has an answer end with a stop text, and not written on behind it', async () => {
+    const ask = (stop?: string[]) =>
+      client.chat.completions.create({
+        model: 'trained',
+        messages,
+        logprobs: true,
+        seed: 3,
+        ...(stop ? { stop } : {}),
+      });
+    const whole = await ask();
+    const text = whole.choices[0]!.message.content!;
+    const stop = text.slice(5, 7);
+    const stopped = await ask([stop]);
+    expect(stopped.choices[0]!.message.content).toBe(text.slice(0, text.indexOf(stop)));
+    expect(stopped.choices[0]!.finish_reason).toBe('stop');
+    expect(stopped.usage!.completion_tokens).toBeLessThan(whole.usage!.completion_tokens);
+    const pieces = stopped.choices[0]!.logprobs!.content!.map(({ token }) => token);
+    expect(pieces.join('')).toBe(stopped.choices[0]!.message.content);
   });
 
   it('cannot forge a turn from within a message', async () => {

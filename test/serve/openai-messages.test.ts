@@ -96,7 +96,7 @@ describe('a request', () => {
     const keys = [...FIELDS.chat.request]
       .filter(([key, { use }]) => use !== 'ignored' && !own.has(key))
       .map(([key]) => key);
-    expect(keys).toEqual(expect.arrayContaining(['tools', 'tool_choice', 'top_k', 'audio']));
+    expect(keys).toEqual(expect.arrayContaining(['tools', 'tool_choice', 'logit_bias', 'audio']));
     for (const key of keys) {
       const body = { messages: [{ role: 'user', content: 'x' }], [key]: 'other' };
       expect(refusal(() => parseRequest(chatRequest, JSON.stringify(body), refuseUnknown)).param).toBe(key);

@@ -13,7 +13,7 @@ import type { MetricsRow } from '../../metrics/metric-table.ts';
 import { misreadNotice } from '../../policy/remote/usage.ts';
 import { worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
-import { type RolloutPlan, readPlan } from '../../run/rollout-plan.ts';
+import { type RolloutPlan, readPlan, samplingOf } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { envLabel, isModulePath, locateEnv, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { runCommand } from '../fail.ts';
@@ -30,7 +30,7 @@ interface RolloutFlags {
   readonly episodes: number;
   readonly concurrency: number;
   readonly horizon: number;
-  readonly temperature: number;
+  readonly temperature?: number;
   readonly split: 'train' | 'test';
   readonly tasks?: string;
   readonly seed: number;
@@ -63,7 +63,7 @@ export function rollout(program: Command): void {
     .option('--episodes <n>', 'episodes in all, spread over the tasks', wholeNumber(1, MOST.repeats), 100)
     .option('--concurrency <n>', 'episodes at once', wholeNumber(1, MOST.held), 64)
     .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1, MOST.held), 20)
-    .option('--temperature <t>', '0 is greedy', number(0), 1)
+    .option('--temperature <t>', '0 is greedy; 1, or evaluation.sampling.temperature, where it is left out', number(0))
     .option(
       '--split <split>',
       'train or test; episodes of test tasks are not learnt from',
@@ -192,7 +192,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     split: flags.split,
     tasks: flags.tasks === undefined ? undefined : tasksIn(flags.tasks),
     horizon: flags.horizon,
-    temperature: flags.temperature,
+    ...samplingOf(config, flags.temperature),
     seed: flags.seed,
     policyRun: policyRun === undefined ? undefined : resolve(policyRun),
   };

@@ -63,7 +63,7 @@ const CHAT: FieldTable = {
   request: new Map([
     ...all(obeyed, 'model messages tools tool_choice parallel_tool_calls response_format stop stream stream_options'),
     ...all(obeyed, 'max_tokens max_completion_tokens'),
-    ...all(obeyed, 'temperature top_p top_k presence_penalty frequency_penalty seed'),
+    ...all(obeyed, 'temperature top_p top_k min_p repetition_penalty presence_penalty frequency_penalty seed'),
     ...all(accounting, 'user metadata store service_tier safety_identifier moderation'),
     ...all(accounting, 'prompt_cache_key prompt_cache_options prompt_cache_retention cache_control betas'),
     ...all(effort, 'reasoning_effort reasoning include_reasoning thinking verbosity'),
@@ -71,8 +71,6 @@ const CHAT: FieldTable = {
     ['prediction', ignored('it saves time alone')],
     ['n', refused('one choice a request; send it again for another', is(1))],
     ['logit_bias', refused('no token is favoured here', isEmptyRecord)],
-    ['min_p', refused('it is no setting of the sampler', is(0))],
-    ['repetition_penalty', refused('it is no setting of the sampler', is(1))],
     ['functions', refused('tools have taken its place', isEmpty)],
     ['function_call', refused('tool_choice has taken its place', is('none'))],
     ['modalities', refused('the model writes text alone', (value) => isTextAlone(value))],
@@ -113,7 +111,8 @@ const CHAT: FieldTable = {
 const RESPONSES: FieldTable = {
   request: new Map([
     ...all(obeyed, 'model input instructions previous_response_id store tools tool_choice parallel_tool_calls text'),
-    ...all(obeyed, 'max_output_tokens stream temperature top_p top_k presence_penalty frequency_penalty seed stop'),
+    ...all(obeyed, 'max_output_tokens stream temperature top_p top_k min_p seed stop'),
+    ...all(obeyed, 'repetition_penalty presence_penalty frequency_penalty'),
     ...all(accounting, 'user metadata service_tier safety_identifier moderation access_programs'),
     ...all(accounting, 'prompt_cache_key prompt_cache_options prompt_cache_retention betas'),
     ['reasoning', effort],
@@ -152,7 +151,10 @@ const RESPONSES: FieldTable = {
 const MESSAGES: FieldTable = {
   request: new Map([
     ...all(obeyed, 'model messages system tools tool_choice max_tokens stop_sequences stream'),
-    ...all(obeyed, 'temperature top_p top_k output_config output_format'),
+    ...all(
+      obeyed,
+      'temperature top_p top_k min_p repetition_penalty presence_penalty frequency_penalty output_config output_format',
+    ),
     ...all(accounting, 'metadata service_tier cache_control betas user_profile_id workspace_id inference_geo speed'),
     ...all(accounting, 'billing_policy diagnostics fallbacks fallback_credit_token'),
     ['thinking', effort],

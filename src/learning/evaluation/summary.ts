@@ -1,6 +1,7 @@
 /** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
 import type { EpisodeReport } from '../../core/agent-call.ts';
 import { smallestOf } from '../../core/extremes.ts';
+import type { TokenSampling } from '../../core/model-call.ts';
 import type { Task, TaskTable } from '../../core/task.ts';
 import { addToolCounts, NO_TOOL_COUNTS, toolRates } from '../../core/tool-counts.ts';
 import { averageOverTasks, type Estimated, passAtK } from './intervals.ts';
@@ -41,6 +42,8 @@ export interface EvaluationSummary {
   readonly name: string;
   readonly horizon: number;
   readonly temperature: number;
+  /** Settings of a language model's sampling; absent: the whole distribution. */
+  readonly sampling?: TokenSampling | undefined;
   /** Numbering of its task indices (`TaskTable.numbering`). */
   readonly numbering?: string;
   readonly labels: readonly LabelSummary[];
@@ -68,7 +71,7 @@ export interface TaskCounts {
 }
 
 export interface EvaluationFacts {
-  readonly plan: { readonly name: string; readonly horizon: number; readonly temperature: number };
+  readonly plan: Pick<EvaluationSummary, 'name' | 'horizon' | 'temperature' | 'sampling'>;
   readonly results: readonly TaskOutcome[];
   readonly failed: number;
 }
@@ -79,12 +82,13 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     const own = results.filter(({ task }) => tasks.label(task.index) === label);
     return own.length === 0 ? [] : [summary(label, own)];
   });
-  const { name, horizon, temperature } = plan;
+  const { name, horizon, temperature, sampling } = plan;
   const unseen = tasks.isSeen ? results.filter(({ task }) => !tasks.isSeen!(task.index)) : results;
   return {
     name,
     horizon,
     temperature,
+    ...(sampling ? { sampling } : {}),
     ...(tasks.numbering === undefined ? {} : { numbering: tasks.numbering }),
     labels,
     all: summary('all', results),

@@ -32,13 +32,16 @@ export function freezeAs(model: PretrainedModel, quantize: Quantize, cache: stri
   const config = freeze(model);
   if (quantize === 'none') return config;
   const matrices = [...model.shards.weights]
-    .filter(([name, { shape }]) => name in config.base.weights && shape.length === 2 && shape[1]! % BLOCK === 0)
-    .map(([name, stored]): Matrix => ({ name, stored, bits: quantize === 'int4' && !TABLES.has(name) ? 4 : 8 }));
+    .filter(([name, { shape }]) => name in config.base.weights && isQuantized(shape))
+    .map(([name, stored]): Matrix => ({ name, stored, bits: bitsOf(name, quantize) }));
   const hashOf = (base: string) => createHash('sha256').update(`${base}:${quantize}:2`).digest('hex');
   // The file is of these very files: weights that were repaired in place are quantised again. A checkpoint's base is known by
   // its content alone, wherever it lies.
   const stamp = hashOf(model.shards.stamp);
-  const layout = layoutOf(matrices, stamp);
+  const layout = layoutOf(
+    matrices.map(({ name, stored, bits }) => ({ name, shape: stored.shape, bits })),
+    stamp,
+  );
   const file = resolve(join(cache, `${stamp.slice(0, 16)}.${quantize}.safetensors`));
   if (!isWhole(file, layout)) {
     makeFolder(cache);
@@ -56,6 +59,36 @@ interface Matrix {
   readonly name: string;
   readonly stored: StoredWeight;
   readonly bits: 4 | 8;
+}
+
+/** True for a weight that is quantised: a matrix whose rows divide into blocks. */
+function isQuantized(shape: readonly number[]): boolean {
+  return shape.length === 2 && shape[1]! % BLOCK === 0;
+}
+
+function bitsOf(name: string, quantize: 'int8' | 'int4'): 4 | 8 {
+  return quantize === 'int4' && !TABLES.has(name) ? 4 : 8;
+}
+
+/**
+ * Bytes of a base in memory: quantised matrices as in their file, everything else in float32.
+ * @param weights names and shapes of all its weights
+ */
+export function countBaseBytes(
+  weights: readonly { readonly name: string; readonly shape: readonly number[] }[],
+  quantize: Quantize,
+): number {
+  const inBlocks = quantize === 'none' ? [] : weights.filter(({ shape }) => isQuantized(shape));
+  const rest = weights.filter((one) => !inBlocks.includes(one));
+  const dense = rest.reduce((sum, { shape }) => sum + 4 * shape.reduce((a, b) => a * b, 1), 0);
+  if (quantize === 'none') return dense;
+  return (
+    dense +
+    layoutOf(
+      inBlocks.map(({ name, shape }) => ({ name, shape, bits: bitsOf(name, quantize) })),
+      '',
+    ).size
+  );
 }
 
 /** Quantised matrix. */
@@ -142,11 +175,15 @@ interface Layout {
 /** Zero codes that the blocks of any matrix of so many bits can share. */
 const zerosOf = (bits: 4 | 8) => `zeros.${bits}`;
 
-function layoutOf(matrices: readonly Matrix[], hash: string): Layout {
+/** Layout of the file of quantised matrices. */
+function layoutOf(
+  matrices: readonly { readonly name: string; readonly shape: readonly number[]; readonly bits: 4 | 8 }[],
+  hash: string,
+): Layout {
   const tensors: [name: string, dtype: 'U8' | 'F32', shape: number[]][] = [];
   const blocks = { 4: 0, 8: 0 };
-  for (const { name, stored, bits } of matrices) {
-    const [rows, columns] = stored.shape as [number, number];
+  for (const { name, shape, bits } of matrices) {
+    const [rows, columns] = shape as [number, number];
     const perRow = columns / BLOCK;
     tensors.push([`${name}.codes`, 'U8', [rows, (columns * bits) / 8]], [`${name}.scales`, 'F32', [rows, perRow]]);
     if (bits === 4) tensors.push([`${name}.offsets`, 'F32', [rows, perRow]]);

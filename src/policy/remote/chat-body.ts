@@ -82,11 +82,13 @@ function printFormat(format: AnswerFormat): object {
 }
 
 function printSampling(asked: AskedSampling): Record<string, number> {
-  const { temperature, topP, topK, presencePenalty, frequencyPenalty, seed } = asked;
+  const { temperature, topP, topK, minP, repetitionPenalty, presencePenalty, frequencyPenalty, seed } = asked;
   return {
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { top_p: topP }),
     ...(topK === undefined ? {} : { top_k: topK }),
+    ...(minP === undefined ? {} : { min_p: minP }),
+    ...(repetitionPenalty === undefined ? {} : { repetition_penalty: repetitionPenalty }),
     ...(presencePenalty === undefined ? {} : { presence_penalty: presencePenalty }),
     ...(frequencyPenalty === undefined ? {} : { frequency_penalty: frequencyPenalty }),
     ...(seed === undefined ? {} : { seed }),

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type AgentCall, printAgentReply, readAgentCall, readAgentReply } from '../../core/agent-call.ts';
 import { UserError } from '../../core/errors.ts';
-import { largestOf, smallestOf } from '../../core/extremes.ts';
+import { largestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import { checkCall } from '../../core/tool-counts.ts';
 import { Grammar, type Node } from '../grammar/grammar.ts';
@@ -20,6 +20,7 @@ import { type AgentReading, AgentTranscript, type AgentTurn, type ReadReply } fr
 import { exceedsTokens } from './chat-codec.ts';
 import type { Answer, Codec } from './codec.ts';
 import { ControlTokens } from './control-tokens.ts';
+import { cutAtStop } from './stop-texts.ts';
 import type { AnswerLimits, Observed, Refusal, Transcript } from './transcript.ts';
 
 export interface AgentCodecOptions {
@@ -255,12 +256,4 @@ export class AgentCodec implements Codec, AgentReading {
 /** True for a call of a strict tool that its schema does not allow. */
 function isUnfit(call: WrittenCall, tools: readonly Tool[]): boolean {
   return tools.some(({ name, strict }) => strict && name === call.name) && checkCall(call, tools) !== 'valid';
-}
-
-/** Cuts a text at the first stop text in it. */
-function cutAtStop(text: string, stop: readonly string[]): { readonly text: string; readonly isStopped: boolean } {
-  const places = stop.map((one) => text.indexOf(one)).filter((at) => at >= 0);
-  return places.length === 0
-    ? { text, isStopped: false }
-    : { text: text.slice(0, smallestOf(places)), isStopped: true };
 }

@@ -85,6 +85,8 @@ export class AgentTranscript implements Transcript {
   /** Calls that were answered, by number. */
   readonly #answered = new Map<number, Answered>();
   #turn: AgentTurn | undefined;
+  /** Texts that end replies, besides those that a call names. */
+  readonly #stop: readonly string[];
   /** Tokens up to the position that decides on the present reply. */
   #asked = 0;
   #stretch!: Stretch;
@@ -94,6 +96,7 @@ export class AgentTranscript implements Transcript {
   /** @param first observation; absent for a text whose ids are given, at least two */
   constructor(reading: AgentReading, first: Observed | undefined, ids?: readonly number[]) {
     this.#reading = reading;
+    this.#stop = first?.stop ?? [];
     if (ids) this.#begin(ids, true);
     else this.#take(first!.observation);
   }
@@ -168,7 +171,10 @@ export class AgentTranscript implements Transcript {
     const parent = call.parent === null ? undefined : this.#answered.get(call.parent);
     if (call.parent !== null && !parent) throw new RangeError(`agent call: its parent ${call.parent} was not answered`);
     const tools = call.tools ?? parent?.tools ?? [];
-    const turn = { call, tools };
+    const turn = {
+      call: this.#stop.length === 0 ? call : { ...call, stop: [...(call.stop ?? []), ...this.#stop] },
+      tools,
+    };
     if (parent) this.#continue(parent, call, tools);
     else this.#begin(this.#reading.render(call.messages, tools), this.#stretch === undefined);
     this.#turn = turn;

@@ -27,6 +27,7 @@ import type { BpeTokenizer } from '../templates/tokenizer.ts';
 import { ChatTranscript, type Conversation } from './chat-transcript.ts';
 import type { Answer, Codec } from './codec.ts';
 import { ControlTokens } from './control-tokens.ts';
+import { cutAtStop } from './stop-texts.ts';
 import { findJoint, type Joint } from './template-joint.ts';
 import type { Observed, Transcript } from './transcript.ts';
 
@@ -182,9 +183,10 @@ export class ChatCodec implements Codec, Conversation {
     return run.length > 0 && this.#ends.has(run.at(-1)!);
   }
 
-  answer(run: readonly number[]): Answer {
-    const ended = this.ends(run);
-    const text = this.decode(this.#ends.has(run.at(-1)!) ? run.slice(0, -1) : run);
+  answer(run: readonly number[], _transcript?: Transcript, stop: readonly string[] = []): Answer {
+    const whole = this.decode(this.#ends.has(run.at(-1)!) ? run.slice(0, -1) : run);
+    const { text, isStopped } = cutAtStop(whole, stop);
+    const ended = this.ends(run) || isStopped;
     const parsed = this.#parse(text);
     if ('action' in parsed) return { action: parsed.action, text };
     return { action: '', text, formatError: `${parsed.error}${ended ? '' : ' The answer was cut off: be shorter.'}` };

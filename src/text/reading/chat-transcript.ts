@@ -25,8 +25,8 @@ export interface Conversation {
   spell(action: string): Int32Array;
   /** Text of ids. */
   decode(ids: Iterable<number>): string;
-  /** Reads an answer. */
-  answer(run: readonly number[]): Answer;
+  /** Reads an answer. @param stop texts that end it before them */
+  answer(run: readonly number[], transcript?: undefined, stop?: readonly string[]): Answer;
 }
 
 const NO_FOCUS: ReadonlySet<number> = new Set();
@@ -38,6 +38,7 @@ export class ChatTranscript implements Transcript {
   tokens: number[] = [];
   readonly table: string[] = [];
   readonly #codec: Conversation;
+  readonly #stop: readonly string[] | undefined;
   /** Questions that the model was asked, and its answers to all but the last. */
   readonly #questions: string[] = [];
   readonly #answers: string[] = [];
@@ -48,6 +49,7 @@ export class ChatTranscript implements Transcript {
   /** @param first observation; absent for a text whose `ids` are given */
   constructor(codec: Conversation, first: Observed | undefined, ids?: readonly number[]) {
     this.#codec = codec;
+    this.#stop = first?.stop;
     if (!first) {
       this.#begin(ids!, true);
       return;
@@ -87,7 +89,7 @@ export class ChatTranscript implements Transcript {
     this.#run = [];
     for (const text of observed.newActions) this.table.push(text);
     // An answer that was not sampled here (of a demonstration, or lost in a restart) is its action.
-    const sampled = run.length > 0 ? this.#codec.answer(run) : undefined;
+    const sampled = run.length > 0 ? this.#codec.answer(run, undefined, this.#stop) : undefined;
     const answer = sampled?.text ?? this.#codec.decode(this.#codec.spell(action));
     if (run.length === 0) {
       const spelt = [...this.#codec.spell(action), this.#codec.end];

@@ -66,8 +66,9 @@ export interface Codec {
   /**
    * Reads the action out of an answer.
    * @param transcript of the episode, where the run answers; a codec of agents reads it as the reply to its last call
+   * @param stop texts that end an answer before them
    */
-  answer(run: readonly number[], transcript?: Transcript): Answer;
+  answer(run: readonly number[], transcript?: Transcript, stop?: readonly string[]): Answer;
 }
 
 /** Sampled run of ids, read as text. */

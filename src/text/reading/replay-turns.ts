@@ -30,7 +30,8 @@ export function advanceTranscript(codec: Codec, known: Transcript | undefined, n
   const [opening] = history;
   if (!opening) return codec.open(next);
   const { observation, actions = NOTHING_LISTED } = opening;
-  const transcript = codec.open({ observation, actions, newActions });
+  const stop = next.stop === undefined ? {} : { stop: next.stop };
+  const transcript = codec.open({ observation, actions, newActions, ...stop });
   history.forEach((turn, i) => {
     if (turn.decision?.kind === 'tokens') transcript.write(turn.decision.tokens);
     const after = history[i + 1];

@@ -40,6 +40,8 @@ export interface Observed {
   readonly newActions: readonly string[];
   /** True when the last action was a stage, not yet a whole action: the world has not moved. */
   readonly partial?: true;
+  /** Texts that end the episode's answers, besides those that an agent's call names; they are not part of an answer. */
+  readonly stop?: readonly string[] | undefined;
 }
 
 /** True for the same ids in the same order. */

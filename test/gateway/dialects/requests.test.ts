@@ -423,13 +423,16 @@ describe('settings', () => {
       temperature: 0,
       top_p: 0.9,
       top_k: 20,
+      min_p: 0.1,
+      repetition_penalty: 1.2,
       presence_penalty: -1,
       frequency_penalty: 1,
       seed: -3,
       stream: true,
       stream_options: { include_usage: true },
     });
-    const sampling = { temperature: 0, topP: 0.9, topK: 20, presencePenalty: -1, frequencyPenalty: 1, seed: -3 };
+    const cut = { temperature: 0, topP: 0.9, topK: 20, minP: 0.1 };
+    const sampling = { ...cut, repetitionPenalty: 1.2, presencePenalty: -1, frequencyPenalty: 1, seed: -3 };
     expect(read.call).toMatchObject({ maxTokens: 7, stop: ['END'], sampling });
     expect(read).toMatchObject({ stream: true, includeUsage: true, store: false, instructions: 0 });
     expect(parse('chat', { max_tokens: 5 }).call.maxTokens).toBe(5);
@@ -493,8 +496,6 @@ describe('fields that change the meaning', () => {
     ['chat', 'function_call', 'auto'],
     ['chat', 'logit_bias', { 5: 1 }],
     ['chat', 'web_search_options', {}],
-    ['chat', 'min_p', 0.1],
-    ['chat', 'repetition_penalty', 1.1],
     ['responses', 'background', true],
     ['responses', 'conversation', 'conv_1'],
     ['responses', 'prompt', { id: 'p' }],
