@@ -65,7 +65,7 @@ export async function serveWorldByStdio(id: string, settings: EnvServerSettings 
     process.stdin,
     createMessageStream((message) => out.json(message)),
   );
-  const handle = mcp.serveStdio(() => protocol.createServer(mcp), { transport });
+  const handle = mcp.serveStdio(() => protocol.createMcpServer(mcp), { transport });
   return {
     ended,
     async close() {

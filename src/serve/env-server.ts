@@ -96,7 +96,7 @@ function mcpProtocolsOf(options: EnvServerOptions, now: () => number): ReadonlyM
 
 /** Handler of the requests of a world: of the revision of 2026-07-28, and of earlier ones without sessions. */
 function handlerOf(mcp: ServerPackage, protocol: McpProtocol, { maxBodyBytes = 1024 * 1024 }: EnvServerOptions) {
-  return mcp.createMcpHandler(() => protocol.createServer(mcp), { maxRequestBodySize: maxBodyBytes });
+  return mcp.createMcpHandler(() => protocol.createMcpServer(mcp), { maxRequestBodySize: maxBodyBytes });
 }
 
 /** Answers by the protocol that a request's path names. */

@@ -90,7 +90,7 @@ export class McpProtocol {
   }
 
   /** Makes a server of the official package, for a connection or a request. */
-  async createServer({ Server }: ServerPackage): Promise<Server> {
+  async createMcpServer({ Server }: ServerPackage): Promise<Server> {
     const { env } = this.#world;
     const server = new Server(
       { name: `longplay ${env.id}`, version: '1' },

@@ -44,7 +44,7 @@ export class McpServers implements Resources {
   readonly hash: string;
   readonly #options: McpOptions;
   readonly #client: ClientPackage;
-  readonly #createServer: CreateServer | undefined;
+  readonly #createInMemory: CreateServer | undefined;
   readonly #idle: McpServer[] = [];
   readonly #all = new Set<McpServer>();
   /** Servers that are being started. */
@@ -59,7 +59,7 @@ export class McpServers implements Resources {
   ) {
     this.#options = options;
     this.#client = client;
-    this.#createServer = createServer;
+    this.#createInMemory = createServer;
     this.hash = hash;
   }
 
@@ -178,8 +178,8 @@ export class McpServers implements Resources {
   async #transport(folder: string | undefined, request: ServerRequest): Promise<Transport> {
     const { InMemoryTransport, StreamableHTTPClientTransport, parseJSONRPCMessage } = this.#client;
     const { command, cwd, url, env, variables, tokenEnv } = this.#options;
-    if (this.#createServer) {
-      const server = await this.#createServer(request);
+    if (this.#createInMemory) {
+      const server = await this.#createInMemory(request);
       const [ours, theirs] = InMemoryTransport.createLinkedPair();
       server.connect(theirs).catch(() => ours.close());
       return ours;
