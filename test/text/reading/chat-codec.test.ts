@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -263,6 +263,10 @@ describe('a template', () => {
   it.each(Object.keys(TEMPLATES))('%s: a transcript holds what the template renders', (name) => {
     const { text, anew } = TEMPLATES[name]!;
     written(text);
+    // A decoder that takes blanks before punctuation away would do so to the answer, and again to the transcript.
+    const settings = join(folder, 'tokenizer_config.json');
+    const kept = existsSync(settings) ? JSON.parse(readFileSync(settings, 'utf8')) : {};
+    writeFileSync(settings, JSON.stringify({ ...kept, clean_up_tokenization_spaces: false }));
     const codec = codecOf({ format: 'react', contextTokens: 100_000 });
     expect(codec.rendersAnew).toBe(anew);
     const { tokenizer, template } = openText(folder);
@@ -289,7 +293,7 @@ describe('a template', () => {
           expect(tokenizer.decode(whole(transcript))).toBe(rendered);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 60, examples: [[['  !', '']]] },
     );
   });
 
