@@ -4,6 +4,8 @@
  * Written by hand, because the patterns backtrack and step() is a hot path.
  */
 
+import { strip } from '../../src/core/python-text.ts';
+
 /** Amount of an item: exact at any size, as the original's integers are. A number wherever it is a safe one. */
 export type Amount = number | bigint;
 
@@ -117,28 +119,4 @@ function firstLine(text: string): string {
 
 function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
-}
-
-/** Strips as Python's `str.strip()` does: its white space has U+001C–U+001F and U+0085, and lacks U+FEFF. */
-function strip(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && isSpace(text.charCodeAt(start))) start++;
-  while (end > start && isSpace(text.charCodeAt(end - 1))) end--;
-  return text.slice(start, end);
-}
-
-function isSpace(code: number): boolean {
-  if (code < 128) return code === 32 || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
-  return (
-    code === 0x85 ||
-    code === 0xa0 ||
-    code === 0x1680 ||
-    (code >= 0x2000 && code <= 0x200a) ||
-    code === 0x2028 ||
-    code === 0x2029 ||
-    code === 0x202f ||
-    code === 0x205f ||
-    code === 0x3000
-  );
 }

@@ -5,7 +5,7 @@ import type { Dialect, ParsedRequest, ReplyIds } from './dialect.ts';
 import { printData } from './events.ts';
 import { FIELDS, readRequest, refuseNested } from './fields.ts';
 import { printOpenAiError } from './openai-error.ts';
-import { nested, readAnswerFormat, readToolChoice, readTools } from './openai-tools.ts';
+import { readAnswerFormat, readNested, readToolChoice, readTools } from './openai-tools.ts';
 import {
   type Fields,
   finishOf,
@@ -39,15 +39,15 @@ function parseChat(body: unknown): ParsedRequest {
   const limit =
     readInteger(request.max_completion_tokens, 'max_completion_tokens', 1) ??
     readInteger(request.max_tokens, 'max_tokens', 1);
-  const { choice, allowed } = readToolChoice(request.tool_choice, nested);
-  const tools = readTools(request.tools, nested);
+  const { choice, allowed } = readToolChoice(request.tool_choice, readNested);
+  const tools = readTools(request.tools, readNested);
   return {
     model: readText(request.model, 'model'),
     call: {
       messages: readMessages(request.messages),
       ...joinTools(tools, choice, allowed),
       parallelCalls: readFlag(request.parallel_tool_calls, 'parallel_tool_calls', true),
-      format: readAnswerFormat(request.response_format, 'response_format', nested),
+      format: readAnswerFormat(request.response_format, 'response_format', readNested),
       maxTokens: limit,
       stop: readStops(request.stop, 'stop'),
       sampling: readSampling(request),

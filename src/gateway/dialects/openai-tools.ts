@@ -19,11 +19,11 @@ import {
 /** Fields of something that has a type, and their path. @throws {RefusedCall} where they are not there */
 type Inner = (fields: Fields, type: string, path: string) => { readonly fields: Fields; readonly path: string };
 
-/** Place of the fields in responses: beside the type. */
-export const flat: Inner = (fields, _type, path) => ({ fields, path });
+/** Finds the fields in responses: beside the type. */
+export const readFlat: Inner = (fields, _type, path) => ({ fields, path });
 
-/** Place of the fields in chat completions: under the name of the type. */
-export const nested: Inner = (fields, type, path) => {
+/** Finds the fields in chat completions: under the name of the type. @throws {RefusedCall} */
+export const readNested: Inner = (fields, type, path) => {
   const at = `${path}.${type}`;
   return { fields: readRecord(fields[type], at), path: at };
 };

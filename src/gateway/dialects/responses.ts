@@ -6,7 +6,7 @@ import { type Dialect, type ParsedRequest, RefusedCall, type ReplyIds, type Stor
 import { printEvent } from './events.ts';
 import { FIELDS, readRequest } from './fields.ts';
 import { printOpenAiError } from './openai-error.ts';
-import { flat, readAnswerFormat, readToolChoice, readTools } from './openai-tools.ts';
+import { readAnswerFormat, readFlat, readToolChoice, readTools } from './openai-tools.ts';
 import {
   type Fields,
   finishOf,
@@ -27,8 +27,8 @@ import { readSampling } from './sampling.ts';
 
 function parseResponses(body: unknown, items: StoredItems): ParsedRequest {
   const request = readRequest(body, FIELDS.responses);
-  const { choice, allowed } = readToolChoice(request.tool_choice, flat);
-  const tools = readTools(request.tools, flat);
+  const { choice, allowed } = readToolChoice(request.tool_choice, readFlat);
+  const tools = readTools(request.tools, readFlat);
   const instructions = readContent(request.instructions, 'instructions', readPart);
   return {
     model: readText(request.model, 'model'),
@@ -219,7 +219,7 @@ function readThought(part: Fields, path: string): string {
 }
 
 function readFormat(text: unknown): AnswerFormat | undefined {
-  return isAbsent(text) ? undefined : readAnswerFormat(readRecord(text, 'text').format, 'text.format', flat);
+  return isAbsent(text) ? undefined : readAnswerFormat(readRecord(text, 'text').format, 'text.format', readFlat);
 }
 
 /** Items of a finished reply. A reply without text and calls has a message that is empty. */
