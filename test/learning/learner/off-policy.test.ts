@@ -9,6 +9,7 @@ import type { DecoderKind } from '../../../src/compute/model/programs.ts';
 import type { Decision, Group } from '../../../src/core/trajectory.ts';
 import { Trainer, type TrainerOptions, type UpdateResult } from '../../../src/learning/learner/trainer.ts';
 import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
+import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
 
@@ -88,15 +89,7 @@ function behaved(groups: readonly Group[], change: (logprob: number) => number):
 }
 
 function expectSame(got: Updated['gradient'], want: Updated['gradient'], tolerance: number): void {
-  let [difference, norm] = [0, 0];
-  for (const [name, values] of Object.entries(want)) {
-    for (let i = 0; i < values.length; i++) {
-      difference += (got[name]![i]! - values[i]!) ** 2;
-      norm += values[i]! ** 2;
-    }
-  }
-  expect(norm).toBeGreaterThan(0);
-  expect(Math.sqrt(difference / norm)).toBeLessThanOrEqual(tolerance);
+  expect(gradientDistance(got, want)).toBeLessThanOrEqual(tolerance);
 }
 
 describe('off-policy correction', () => {

@@ -15,6 +15,7 @@ import { feedOf, type Prepared } from '../../../src/learning/learner/prepare.ts'
 import { Trainer, type TrainerOptions } from '../../../src/learning/learner/trainer.ts';
 import { decisionsOf, type TrainDecision, type TrainGroup } from '../../../src/learning/learner/training-batch.ts';
 import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
+import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
 
@@ -70,33 +71,18 @@ async function update(
   return { stats: result.stats, gradient };
 }
 
-type Gradient = Awaited<ReturnType<typeof update>>['gradient'];
-
-/** Distance of two gradients, as a share of the second. */
-function distance(got: Gradient, want: Gradient): number {
-  let [difference, norm] = [0, 0];
-  for (const [name, values] of Object.entries(want)) {
-    for (let i = 0; i < values.length; i++) {
-      difference += (got[name]![i]! - values[i]!) ** 2;
-      norm += values[i]! ** 2;
-    }
-  }
-  expect(norm).toBeGreaterThan(0);
-  return Math.sqrt(difference / norm);
-}
-
 describe.each(['choice', 'tokens'] as const)('%s decoder', (decoder) => {
   it.each(losses)('%o: one pass or many, native or reference', { timeout: 60_000 }, async (policyLoss) => {
     const want = await update('reference', decoder, { policyLoss });
     for (const passes of [{}, { maxTokens: 40 }]) {
       const got = await update('onnxruntime-node', decoder, { policyLoss, ...passes });
-      expect(distance(got.gradient, want.gradient)).toBeLessThan(1e-3);
+      expect(gradientDistance(got.gradient, want.gradient)).toBeLessThan(1e-3);
       expect(got.stats.policyLoss).toBeCloseTo(want.stats.policyLoss!, 4);
     }
     const plain = await update('reference', decoder, {});
-    if (policyLoss.type === 'ppo_clip') expect(distance(want.gradient, plain.gradient)).toBe(0);
+    if (policyLoss.type === 'ppo_clip') expect(gradientDistance(want.gradient, plain.gradient)).toBe(0);
     else if (!('per' in policyLoss && policyLoss.per === 'decision' && decoder === 'choice')) {
-      expect(distance(want.gradient, plain.gradient)).toBeGreaterThan(1e-3);
+      expect(gradientDistance(want.gradient, plain.gradient)).toBeGreaterThan(1e-3);
     }
   });
 });
@@ -106,7 +92,7 @@ it('gspo of one-token sequences is ppo_clip', async () => {
   const single = { type: 'gspo', per: 'decision', clipLow: 0.01, clipHigh: 0.02 } as const;
   const got = await update('reference', 'choice', { policyLoss: single });
   const want = await update('reference', 'choice', { coefficients });
-  expect(distance(got.gradient, want.gradient)).toBeLessThan(1e-6);
+  expect(gradientDistance(got.gradient, want.gradient)).toBeLessThan(1e-6);
 });
 
 it('an estimator that imitates has no policy loss', async () => {
