@@ -6,7 +6,7 @@ import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
 import { maskOf } from '../text/reading/answer-mask.ts';
 import type { Codec } from '../text/reading/codec.ts';
-import { cutAtStop } from '../text/reading/stop-texts.ts';
+import { cutAtStop, stopWindow } from '../text/reading/stop-texts.ts';
 import type { MemberState } from './episode-state.ts';
 import type { Acted, ActRequest } from './policy.ts';
 import { type Drawn, drawFrom, likeliestOf, penalise, truncate } from './sampling.ts';
@@ -107,7 +107,8 @@ function endsRun(
   const most = Math.min(maxTokens, given?.maxTokens ?? maxTokens, limits?.maxTokens ?? maxTokens);
   const full = transcript.prompt.tokens.length + transcript.tokens.length + unwritten >= config.maxPositions;
   const isWhole = codec.ends(tokens) || limits?.ends?.(tokens) === true;
-  const isSpelling = mask !== undefined && actions.length > 0;
+  // An agent's reply has limits, and is never a spelling of the stages that its world lists.
+  const isSpelling = mask !== undefined && limits === undefined && actions.length > 0;
   if (isWhole || full) return true;
   return !isSpelling && (tokens.length >= most || isStopped(codec, tokens, stop));
 }
@@ -177,7 +178,7 @@ function* listRead({ prompt, tokens }: MemberState['transcript']): Generator<num
 
 /** True where a stop text has been written. */
 function isStopped(codec: Codec, tokens: readonly number[], stop: readonly string[] = []): boolean {
-  return stop.length > 0 && cutAtStop(codec.decode(tokens), stop).isStopped;
+  return stop.length > 0 && cutAtStop(codec.decode(tokens.slice(-stopWindow(stop))), stop).isStopped;
 }
 
 /** Generator of a turn's draw: fixed by the episode's seed and the turn, or by a given prompt's own seed. */

@@ -128,7 +128,7 @@ export async function prepare(
     stats.importanceTruncated = corrected.stats.truncatedShare;
     stats.effectiveShare = corrected.stats.effectiveShare;
   }
-  if ([reference, present, weights ?? []].some((list) => firstNotFinite(list) >= 0)) {
+  if ([reference, old, present, weights ?? []].some((list) => firstNotFinite(list) >= 0)) {
     return { broken: { where: 'measurement', message: 'a log-probability under present weights is not finite' } };
   }
   const facts = new Map(

@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { type AgentCall, printAgentReply, readAgentCall, readAgentReply } from '../../core/agent-call.ts';
 import { UserError } from '../../core/errors.ts';
-import { largestOf } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../../core/model-call.ts';
 import { checkCall } from '../../core/tool-counts.ts';
 import { Grammar, type Node } from '../grammar/grammar.ts';
@@ -20,7 +19,7 @@ import { type AgentReading, AgentTranscript, type AgentTurn, type ReadReply } fr
 import { exceedsTokens } from './chat-codec.ts';
 import type { Answer, Codec } from './codec.ts';
 import { ControlTokens } from './control-tokens.ts';
-import { cutAtStop } from './stop-texts.ts';
+import { cutAtStop, stopWindow } from './stop-texts.ts';
 import type { AnswerLimits, Observed, Refusal, Transcript } from './transcript.ts';
 
 export interface AgentCodecOptions {
@@ -148,12 +147,7 @@ export class AgentCodec implements Codec, AgentReading {
     const grammar = this.#grammarOf(call, tools);
     const held = { maxTokens, ...(grammar ? { mask: () => grammar.begin() } : {}) };
     if (stop.length === 0 && parallelCalls) return maxTokens === undefined && !grammar ? undefined : held;
-    // A token is one byte or more: a stop text that has just been completed lies in as many tokens as it has bytes.
-    const window =
-      largestOf(
-        stop.map((text) => Buffer.byteLength(text)),
-        0,
-      ) + 1;
+    const window = stopWindow(stop);
     return {
       ...held,
       ends: (run) => {
