@@ -66,15 +66,23 @@ export async function readHarborTask(folder: string): Promise<HarborTask> {
       async check(shell) {
         // What the policy has left behind must not be taken for a reward, nor change what the test runs.
         shell.startOver(start.cwd);
-        await shell.run('rm -rf /logs/verifier /tests; mkdir -p /logs/verifier');
-        await shell.write(tests);
+        try {
+          for (const path of [VERIFIER, '/tests']) await shell.makeEmptyFolder(path);
+          await shell.write(tests);
+        } catch (thrown) {
+          // A disk that is full, or a file in place of a folder: the policy's doing.
+          return { reward: 0, success: false, text: `Not solved: the test cannot be written: ${messageOf(thrown)}` };
+        }
         const { stdout, stderr } = await shell.run('bash /tests/test.sh');
-        const { files } = await shell.read('/logs/verifier');
+        const { files } = await shell.read(VERIFIER);
         return judge(files, (stderr || stdout).trim().split('\n').at(-1) ?? '');
       },
     },
   };
 }
+
+/** Folder in which a test leaves its reward. */
+const VERIFIER = '/logs/verifier';
 
 /** Reads the text of `solution/solve.sh`; undefined without one. */
 export function readSolution(folder: string): string | undefined {

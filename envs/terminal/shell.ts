@@ -123,6 +123,15 @@ export class Shell {
     this.#env = {};
   }
 
+  /** Makes a folder that is empty, whatever was there and whatever programs the machine still has. @param path absolute */
+  makeEmptyFolder(path: string): Promise<void> {
+    const { fs } = this.#bash;
+    return this.#package.runAlone(this.#machine, async () => {
+      await fs.rm(path, { recursive: true, force: true });
+      await fs.mkdir(path, { recursive: true });
+    });
+  }
+
   /** Writes files, with the folders that they need. */
   write(files: Files): Promise<void> {
     const { fs } = this.#bash;

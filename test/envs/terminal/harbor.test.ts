@@ -112,6 +112,15 @@ describe('a task of a folder', () => {
     expect((await play(writeTask(), command)).slice(-2)).toEqual(['Not solved: reward 0.', '0']);
   });
 
+  it.each([
+    'mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt; rm -f /bin/bash /usr/bin/bash /bin/rm /usr/bin/rm',
+    'rm -f /bin/rm /usr/bin/rm; touch /tests /logs',
+    'i=0; while [ $i -lt 30 ]; do head -c 900000 /dev/zero > /big$i; i=$((i+1)); done',
+  ])('pays nothing, and does not fail, where the machine was broken: %s', async (command) => {
+    const [text, reward] = (await play(writeTask(), command)).slice(-2);
+    expect([text, reward]).toEqual([expect.stringMatching(/^Not solved: /), '0']);
+  });
+
   it('is one of several, by name', async () => {
     const parent = join(root, 'several');
     mkdirSync(parent);
