@@ -31,7 +31,7 @@ export class Tau2 implements Env {
   readonly description = 'Serve customers of a shop, an airline or a carrier by tools, under a policy.';
   readonly rewardRange = [0, 1] as const;
   readonly maxObservationChars = MAX_OBSERVATION_CHARS;
-  /** A user that is a language model may answer otherwise the next time. */
+  /** A user or a judge that is a language model may answer otherwise the next time. */
   readonly replay: 'exact' | 'never';
   readonly #options: Tau2Options;
   readonly #resources: Tau2Resources | undefined;
@@ -42,7 +42,7 @@ export class Tau2 implements Env {
   constructor(options: Tau2Options, resources?: Tau2Resources) {
     this.#options = options;
     this.#resources = resources;
-    this.replay = options.user === 'openai' ? 'never' : 'exact';
+    this.replay = options.user === 'openai' || options.judge ? 'never' : 'exact';
   }
 
   get tasks(): TaskTable {
@@ -56,7 +56,8 @@ export class Tau2 implements Env {
    */
   open({ index, seed }: Task): MaybePromise<Session> {
     this.tasks.label(index);
-    const { domain, user } = this.#options;
+    const { domain, user, judge } = this.#options;
+    if (judge && !this.#resources?.judge) throw createNotStarted('this judge');
     this.#tools ??= listTools(domain, user === 'solo');
     const task = domain.tasks()[index]!;
     const episode = Tau2Episode.open(task, this.#options, {
@@ -73,7 +74,7 @@ export class Tau2 implements Env {
     const tools = domain.tools('user').map(({ tool }) => tool);
     if (user === 'openai') {
       const model = this.#resources?.user;
-      if (!model) throw new TypeError('tau2: the world must be started before an episode with this user is opened');
+      if (!model) throw createNotStarted('this user');
       return new ModelUser(model, task, tools, seed);
     }
     const { requests } = domain;
@@ -95,4 +96,8 @@ export class Tau2 implements Env {
     this.#gold.set(index, gold);
     return gold;
   }
+}
+
+function createNotStarted(who: string): TypeError {
+  return new TypeError(`tau2: the world must be started before an episode with ${who} is opened`);
 }

@@ -137,6 +137,13 @@ export class Tau2Episode implements ToolEpisode {
   }
 
   take(reply: AgentReply): MaybePromise<ToolAnswer> {
+    if (this.#course.ending) {
+      // The user has ended it with its first words: nothing is made or counted any more.
+      return this.#answer(
+        reply.calls.map(() => ({ text: 'Error: not made: the episode is over', isError: true })),
+        undefined,
+      );
+    }
     const calls = reply.calls.slice(0, MAX_CALLS);
     const n = this.#replies++;
     const isSolo = this.#user === undefined;

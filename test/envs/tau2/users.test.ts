@@ -175,6 +175,16 @@ describe('a user that is a language model', () => {
     expect(server.bodies[0]!.temperature).toBe(0);
   });
 
+  it('that stops with its first words ends the episode: nothing that the agent calls is made', async () => {
+    const { open } = await openWith('user', { domain: 'retail' }, 0, () => text('Bye. ###STOP###'));
+    const session = await open();
+    const gold = createOracle({ domain: 'retail' })({ env: 'tau2', index: 0, seed: 0 });
+    const end = await session.step(gold(session.first)!);
+    expect(end).toMatchObject({ kind: 'terminated', reward: 0 });
+    expect(end.observation).toContain('not made: the episode is over');
+    expect(lastOf(end)).toMatch(/^\[user_stop\] reward 0: DB 0/);
+  });
+
   it('has its own tools in telecom, whose results the agent does not see', async () => {
     const toggle = { id: 'x', type: 'function', function: { name: 'toggle_data', arguments: '{}' } };
     const broken = { id: 'y', type: 'function', function: { name: 'toggle_data', arguments: '{"a"' } };
@@ -209,6 +219,8 @@ describe('a user that is a language model', () => {
     await expect(start(options, { where: '/test' })).rejects.toThrow('cannot be reached here');
     expect(() => createEnv(options).open({ env: 'tau2', index: 0, seed: 0 })).toThrow('must be started');
     expect(createEnv(options).tasks.count).toBe(114);
+    const judged = createEnv({ domain: 'retail', judge: { url: 'http://127.0.0.1:1', model: 'm' } });
+    expect(() => judged.open({ env: 'tau2', index: 0, seed: 0 })).toThrow('with this judge');
   });
 
   it('never reads a call of the agent, or its result', () => {
@@ -244,7 +256,7 @@ describe('a judge of retail', () => {
     expect(end).toMatchObject({ kind: 'terminated', reward, success: reward === 1 });
     expect(lastOf(end)).toContain(`[user_stop] reward ${reward}: DB 1, NL_ASSERTION ${reward}`);
     expect(readReport(end.observation).metrics).toEqual({ DB: 1, NL_ASSERTION: reward });
-    expect(env.replay).toBe('exact');
+    expect(env.replay).toBe('never');
     const [, { content }] = server.bodies[0]!.messages as [unknown, { readonly content: string }];
     expect(content).toContain('assistant: Hi! How can I help you today?');
     expect(content).toMatch(/assistant calls \w+: \{/);
