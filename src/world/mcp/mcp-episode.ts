@@ -75,13 +75,14 @@ export class McpEpisode implements ToolEpisode {
     this.#record(reply, results);
     this.#replies++;
     const isLast = reply.calls.length === 0;
-    if (isLast || options.until === 'verified') {
-      const outcome = await this.#verify(reply.content);
-      const { success } = outcome;
-      if (isLast || success) return { ...this.#answer(results, outcome), end: { success } };
+    const isPaid = isLast || (this.#replies === horizon && options.rewardAtHorizon !== 'drop');
+    if (!isPaid && options.until !== 'verified') return this.#answer(results);
+    const outcome = await this.#verify(reply.content);
+    const { success } = outcome;
+    if (isLast || (success && options.until === 'verified')) {
+      return { ...this.#answer(results, outcome), end: { success } };
     }
-    if (this.#replies !== horizon || options.rewardAtHorizon === 'drop') return this.#answer(results);
-    return this.#answer(results, await this.#verify(reply.content));
+    return this.#answer(results, isPaid ? outcome : undefined);
   }
 
   async #callAll({ calls }: AgentReply): Promise<readonly ToolResult[]> {

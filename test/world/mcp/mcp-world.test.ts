@@ -122,6 +122,17 @@ describe('an MCP world', () => {
     }
   });
 
+  it('asks the verifier once for a reply, at the horizon too', async () => {
+    const { verify: _verify, tasks: _tasks, ...options } = switches({ until: 'verified' });
+    const { env, dispose } = await openMcp({ ...options, module: join(fixtures, 'verify.mjs') });
+    const session = await openSession(env, 6, 1);
+    const step = await session.step(act([['press', { color: 'red' }]]));
+    expect(step).toMatchObject({ kind: 'mid', reward: 0.5 });
+    expect(readReport(step.observation).metrics).toMatchObject({ asked: 1 });
+    await session.close();
+    await dispose();
+  });
+
   it('lets a policy that chooses press a switch in stages', async () => {
     await play(switches({ tools: ['press'] }), async (session) => {
       let step: EnvStep | undefined;
