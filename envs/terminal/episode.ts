@@ -51,6 +51,7 @@ export class TerminalEpisode implements ToolEpisode {
     for (const [i, { name, arguments: text }] of calls.entries()) {
       if (answer !== undefined) results.push({ text: 'not run: the task has ended', isError: true });
       else if (i >= MAX_CALLS) results.push(REFUSED);
+      else if (this.#calls + i >= this.#maxCalls) results.push(fail('not run: the calls are used up'));
       else {
         const args = readArguments(text);
         const isEnd = name === SUBMIT_NAME && typeof args === 'object';

@@ -6,7 +6,8 @@ import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
-import { describesMcpServer } from '../world/env-id.ts';
+import { isMcpId } from '../core/tool-world.ts';
+import { namesPrograms } from '../world/env-id.ts';
 import { MAX_WEIGHTS_BYTES } from './broker.ts';
 
 /** Facts of a run that decide whether workers can play for it. */
@@ -31,9 +32,11 @@ export function checkClusterRun(
   const refuse = (why: string) => new UserError('BAD_CONFIG', `--cluster: ${why}`);
   if (mode === 'serial') throw refuse('a serial run is one event loop; leave --serial out');
   if (chaos) throw refuse('faults are injected on one machine; leave --chaos out');
-  if (describesMcpServer(config.env)) {
+  if (namesPrograms(config.env)) {
     throw refuse(
-      'workers play an MCP server of a file on their machine: write env.options into one (env.id: mcp:./server.yaml)',
+      isMcpId(config.env.id)
+        ? 'workers play an MCP server of a file on their machine: write env.options into one (env.id: mcp:./server.yaml)'
+        : 'workers start no agent and no module that a configuration names; leave --cluster out',
     );
   }
   if (verify > 0 && replay === 'never') {

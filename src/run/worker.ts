@@ -9,7 +9,7 @@ import { absoluteModel } from '../config/paths.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { describesMcpServer, isModulePath, resolveEnvId } from '../world/env-id.ts';
+import { isModulePath, namesPrograms, resolveEnvId } from '../world/env-id.ts';
 import { worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
@@ -92,7 +92,7 @@ async function readAnnouncement(broker: Broker, { run, url }: WorkOptions): Prom
 export function localConfigOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
   const config = checkRunConfig(theirs, `run '${run}'`);
   const own = typeof identity.world === 'string';
-  if (describesMcpServer(config.env) || (!own && isModulePath(config.env.id))) {
+  if (namesPrograms(config.env) || (!own && isModulePath(config.env.id))) {
     throw new UserError('BAD_ARGUMENT', `run '${run}' names code to start here ('${config.env.id}'): it is not played`);
   }
   if (own && env === undefined) {

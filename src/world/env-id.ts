@@ -86,9 +86,14 @@ function locateModule(options: EnvOptions, folder: string): EnvOptions {
   };
 }
 
-/** True for an MCP server that a configuration itself describes: another machine must not start it for that alone. */
-export function describesMcpServer({ id, options }: ConfiguredEnv): boolean {
-  return isMcpId(id) && (id === MCP || Object.keys(options).length > 0);
+/**
+ * True for a world whose options name what is started: an agent, an MCP server, a module behind an AgentGym server. Another
+ * machine must not start it because a configuration says so.
+ */
+export function namesPrograms({ id, options }: ConfiguredEnv): boolean {
+  const { world } = options;
+  if (isMcpId(id)) return id === MCP || Object.keys(options).length > 0;
+  return id === AGENT || (id === AGENTGYM && typeof world === 'string' && isModulePath(world));
 }
 
 /** Path of the user's module, or file of options, that a world is made of; undefined where there is none. */

@@ -35,6 +35,15 @@ it('starts nothing here that an announcement alone names', () => {
       'names code to start',
     );
   }
+  for (const env of [
+    { id: 'agent', options: { command: ['sh', '-c', 'x'] } },
+    { id: 'agent', options: { module: '/theirs.mjs' } },
+    { id: 'agentgym', options: { world: '/theirs.mjs' } },
+  ]) {
+    expect(() => localConfig(env, undefined)).toThrow('names code to start here');
+    const named = { ...config, env: { ...config.env, ...env } };
+    expect(() => checkClusterRun({ config: named, mode: 'async' }, {}, undefined)).toThrow('workers start no agent');
+  }
   expect(() => localConfig({ id: 'mcp:/a.yaml' }, undefined)).toThrow('names code to start here');
   expect(() => localConfig({ id: '/theirs.mjs' }, undefined)).toThrow('names code to start here');
   expect(localConfig({ id: 'mcp:/a.yaml' }, 'abc', 'mcp:/b.yaml').env.id).toBe('mcp:/b.yaml');
