@@ -24,7 +24,13 @@ interface Argument {
 interface OpenCall {
   readonly tool: Tool;
   readonly open: readonly Argument[];
-  readonly given: Readonly<Record<string, unknown>>;
+  readonly given: Readonly<Record<string, TypedValue>>;
+}
+
+/** Value that was typed, and its JSON with numbers as they were typed: a world may tell `1.0` from `1`. */
+interface TypedValue {
+  readonly value: unknown;
+  readonly text: string;
 }
 
 /** Instructions for a person who replies to a call. */
@@ -116,7 +122,7 @@ export class CallForm {
     const refused = this.#refuse(tool);
     if (refused !== undefined) return { text: refused };
     const open = argumentsOf(tool);
-    if (open.length === 0) return finish(tool, {});
+    if (open.length === 0) return finish(tool, '{}');
     this.#open = { tool, open, given: {} };
     return { text: `${tool.name}: ${CANCEL} takes it back, "quoted" values are JSON` };
   }
@@ -146,7 +152,7 @@ export class CallForm {
         return { text: `${tool.name}: ${name}: expected ${expected}, got ${describeValue(args[name])}` };
       }
     }
-    if (fitsSchema(args, tool.parameters)) return finish(tool, args);
+    if (fitsSchema(args, tool.parameters)) return finish(tool, text.trim());
     const names = argumentsOf(tool).map(({ name }) => name);
     const which = names.length === 0 ? 'no arguments' : `no arguments but ${names.join(', ')}`;
     return { text: `${tool.name}: expected ${which}, got ${describeValue(args)}` };
@@ -167,15 +173,19 @@ export class CallForm {
       if (value === undefined) {
         return { text: `${name}: expected ${describeForm(schema, tool.parameters)}, got ${describeValue(line)}` };
       }
-      values = { ...given, [name]: value.value };
+      values = { ...given, [name]: value };
     }
     if (others.length > 0) {
       this.#open = { tool, open: others, given: values };
       return { text: '' };
     }
     this.#open = undefined;
-    if (fitsSchema(values, tool.parameters)) return finish(tool, values);
-    return { text: `${tool.name}: these arguments do not fit together: ${describeValue(values)}` };
+    const written = Object.entries(values);
+    const args = Object.fromEntries(written.map(([key, { value }]) => [key, value]));
+    if (fitsSchema(args, tool.parameters)) {
+      return finish(tool, `{${written.map(([key, { text }]) => `${JSON.stringify(key)}:${text}`).join(',')}}`);
+    }
+    return { text: `${tool.name}: these arguments do not fit together: ${describeValue(args)}` };
   }
 }
 
@@ -226,8 +236,9 @@ function takeJson(line: string): TypedLine {
   return { text: `expected ${expected}, got ${describeValue(line)}; reply … sends it as words` };
 }
 
-function finish({ name }: Tool, args: Readonly<Record<string, unknown>>): TypedLine {
-  const calls = [{ name, arguments: JSON.stringify(args) }];
+/** Reply of one call. @param args JSON of an object, with numbers as they were typed */
+function finish({ name }: Tool, args: string): TypedLine {
+  const calls = [{ name, arguments: args }];
   return { reply: { content: '', calls, finish: 'calls', usage: NO_USAGE } };
 }
 
@@ -284,10 +295,11 @@ function describeForm(given: unknown, root: JsonSchema, level = 0): string {
  * Reads what was typed as a value of a schema: as JSON, as the text itself, as the values of a list with commas between them, or as
  * the number of a listed value; the first of these that fits. @returns undefined where none does
  */
-function readValue(line: string, schema: JsonSchema, root: JsonSchema): { readonly value: unknown } | undefined {
+function readValue(line: string, schema: JsonSchema, root: JsonSchema): TypedValue | undefined {
   const candidates: unknown[] = [];
   try {
-    candidates.push(parseJson(line));
+    const value = parseJson(line);
+    if (fitsSchema(value, schema, root)) return { value, text: line };
   } catch {} // no JSON: a text
   candidates.push(line);
   const pieces = line.split(',').map((piece) => piece.trim());
@@ -300,7 +312,7 @@ function readValue(line: string, schema: JsonSchema, root: JsonSchema): { readon
   const isMeant = (value: unknown) =>
     value !== undefined && !(Array.isArray(value) && /^\s*[[{]/.test(line) && !isJson(line));
   const value = candidates.find((one) => isMeant(one) && fitsSchema(one, schema, root));
-  return value === undefined ? undefined : { value };
+  return value === undefined ? undefined : { value, text: JSON.stringify(value) };
 }
 
 function isJson(text: string): boolean {

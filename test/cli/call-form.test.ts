@@ -82,12 +82,20 @@ describe('the form of a call', () => {
     expect(form.question).toBeUndefined();
   });
 
+  it('keeps numbers as they were typed', () => {
+    const pay: Tool = { name: 'pay', parameters: object({ amount: { type: 'number' } }, ['amount']) };
+    const { form } = formOf([pay]);
+    const sent = (typed: ReturnType<typeof type>) => ('reply' in typed ? typed.reply?.calls[0]?.arguments : undefined);
+    expect(sent(type(form, 'pay', '100.0'))).toBe('{"amount":100.0}');
+    expect(sent(type(form, 'pay {"amount": 12345678901234567890}'))).toBe('{"amount": 12345678901234567890}');
+  });
+
   it('takes a tool by its name, without arguments at once, and takes one back', () => {
     const { form } = formOf();
     expect(type(form, 'stop')).toEqual(called('stop', {}));
     expect(type(form, 'book_seat', 'cancel')).toEqual({ text: 'book_seat is taken back' });
     expect(form.question).toBeUndefined();
-    expect(type(form, 'book_seat {"rows": [1], "class": "first"}')).toEqual(
+    expect(type(form, 'book_seat {"rows":[1],"class":"first"}')).toEqual(
       called('book_seat', { rows: [1], class: 'first' }),
     );
   });

@@ -206,6 +206,15 @@ describe('an episode', () => {
     expect(await session.step('Hm.')).toMatchObject({ kind: 'terminated', reward: 0 });
   });
 
+  it('runs no call of a reply beyond those that are left', async () => {
+    const session = await open({ maxCalls: 2 }, count);
+    const step = await session.step(
+      reply(['bash', { command: 'echo 1' }], ['bash', { command: 'echo 2' }], ['submit', { answer: 'x' }]),
+    );
+    expect(step).toMatchObject({ kind: 'terminated', reward: 0 });
+    expect(contentsOf(step as TimeStep).slice(0, 3)).toEqual(['1', '2', 'not run: the calls are used up']);
+  });
+
   it('lets other files be made, and JSON be written in any form', async () => {
     const index = indexOf('json 2');
     const { files, goal } = writeTask(index, 1);
