@@ -46,7 +46,7 @@ export interface Estimate {
  * A reward that is not finite yields an advantage that is not finite; nothing is hidden.
  *
  * @param extras    by trajectory; absent where nothing needs it
- * @param anchorOf  GiGPO's name for the state in which turn t was decided; by default what the policy had observed
+ * @param anchorOf  the estimator's name for the state in which turn t was decided; by default what the policy had observed
  * @returns         one estimate per trajectory, in the order of the groups and of the trajectories in them
  * @throws {UserError} BAD_ARGUMENT when `bootstrap` lacks the final value of a truncated trajectory, or `rloo` gets a
  *   group of one; BAD_CONFIG for a parameter out of range

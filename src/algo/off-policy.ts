@@ -5,13 +5,13 @@
  *   correction. A decision that has moved by as much as that allows moves no further, however many updates it took;
  * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
  *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
- *   (importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
- *   same. The loss's trust region bounds the movement of one update only;
+ *   (importance.ts). The loss's trust region bounds the movement of one update only;
  * - `masked`: as `truncated`, but a weight outside [low, cap] is 0: the decision is left out of the surrogate. With
  *   `low: 0` it is masked importance sampling (MIS), with both bounds and `per: token` it is IcePop;
  * - `second_moment`: as `ratio`, but the decisions that have moved furthest are left out of the surrogate (M2PO,
  *   second-moment.ts).
  *
+ * All but `ratio` cost a forward pass where any decision is older than the learner; without one they are the same.
  * If nothing clips, truncates or masks, the first step of all has the same gradient, π_learner/π_behaviour·A·∇log π.
  *
  * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.

@@ -11,15 +11,14 @@ import type { AlgorithmFacts } from './facts.ts';
 const bound = z.number().min(0).max(1e6);
 const temperature = z.number().positive().max(1e6);
 
+/** Default of `learner.clipLow` and `clipHigh`, the bounds of `ppo_clip`. */
+export const DEFAULT_CLIP = 0.2;
+
 /** Shape of `learner.policyLoss`. */
 export const policyLossSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('ppo_clip') }),
   z.strictObject({
     type: z.literal('gspo'),
-    per: z
-      .enum(['decision', 'trajectory'])
-      .default('trajectory')
-      .describe('Sequence that shares one ratio: the tokens of a turn, or those of the whole episode.'),
     clipLow: bound.default(3e-4).describe('Clip of the ratio below 1.'),
     clipHigh: bound.default(4e-4).describe('Clip of the ratio above 1.'),
   }),
@@ -103,7 +102,7 @@ export function policyLossNumbers(config: PolicyLossConfig): Record<string, numb
   return Object.fromEntries(Object.entries(config).filter(([, value]) => typeof value === 'number'));
 }
 
-/** Unit that shares one ratio; absent where each token has its own. */
-export function sequenceOf(config: PolicyLossConfig | undefined): 'decision' | 'trajectory' | undefined {
-  return config?.type === 'gspo' ? config.per : undefined;
+/** True where the tokens of a trajectory share one ratio. */
+export function sharesRatio(config: PolicyLossConfig | undefined): boolean {
+  return config?.type === 'gspo';
 }

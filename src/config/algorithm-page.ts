@@ -12,8 +12,8 @@ npx longplay train experiments/quickstart.yaml --set 'learner.policyLoss={type: 
 \`\`\`
 
 Ranges and meanings of all keys are in [CONFIG.md](CONFIG.md). Some combinations are refused in one line: a policy loss
-with \`agent_evol\`, which imitates; \`learner.clipLow\` or \`clipHigh\` with a loss that does not read them; \`gspo\` per
-decision where a decision is one choice; a geometric mean of one ratio; \`pass_at_k\` with groups smaller than k.
+with \`agent_evol\`, which imitates; \`learner.clipLow\` or \`clipHigh\` other than its
+default with a loss that does not read it; a geometric mean of one ratio; \`pass_at_k\` with groups smaller than k.
 `;
 
 const RECIPES = `## Recipes

@@ -58,7 +58,7 @@ export const EQUIVALENTS: readonly Equivalent[] = [
       'actor.policy_loss.loss_mode=gspo, actor.clip_ratio_low=3e-4, actor.clip_ratio_high=4e-4, actor.loss_agg_mode=seq-mean-token-mean',
     ours: [
       'learner.estimator={algorithm: grpo, aggregation: {type: sequence-mean}}',
-      'learner.policyLoss={type: gspo, per: trajectory, clipLow: 0.0003, clipHigh: 0.0004}',
+      'learner.policyLoss={type: gspo, clipLow: 0.0003, clipHigh: 0.0004}',
     ],
   },
   {
@@ -117,7 +117,7 @@ export const EQUIVALENTS: readonly Equivalent[] = [
     theirs: 'loss_type=grpo, importance_sampling_level=sequence, epsilon=3e-4, epsilon_high=4e-4',
     ours: [
       'learner.estimator={algorithm: grpo, aggregation: {type: sequence-mean}}',
-      'learner.policyLoss={type: gspo, per: trajectory, clipLow: 0.0003, clipHigh: 0.0004}',
+      'learner.policyLoss={type: gspo, clipLow: 0.0003, clipHigh: 0.0004}',
     ],
     differs: STD,
   },

@@ -2,6 +2,7 @@
 
 import { filtersGroups, maxGroups } from '../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../algo/estimators.ts';
+import { DEFAULT_CLIP } from '../algo/policy-loss.ts';
 import { UserError } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
 import { policyKindOf } from './policy-kinds.ts';
@@ -99,12 +100,6 @@ function checkLoss({ learner, policy }: RunConfig, source: string): void {
       refuse(key, `only policyLoss ppo_clip reads it, and it is ${policyLoss.type}; ${own}`);
     }
   }
-  if (policyLoss?.type === 'gspo' && policyLoss.per === 'decision' && policy.decoder === 'choice') {
-    refuse(
-      'policyLoss.per',
-      'with decoder choice a decision is one choice, whose ratio is its own; expected trajectory',
-    );
-  }
   if ('per' in offPolicy && offPolicy.geometricMean === true && isSingle(offPolicy.per, policy.decoder)) {
     refuse(
       'offPolicy.geometricMean',
@@ -112,9 +107,6 @@ function checkLoss({ learner, policy }: RunConfig, source: string): void {
     );
   }
 }
-
-/** Default of learner.clipLow and clipHigh. */
-const DEFAULT_CLIP = 0.2;
 
 /** True where a unit of importance weights is one token or one choice. */
 function isSingle(per: 'token' | 'decision' | 'trajectory', decoder: RunConfig['policy']['decoder']): boolean {

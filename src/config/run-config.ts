@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { estimatorSchema } from '../algo/estimators.ts';
 import { offPolicySchema } from '../algo/off-policy.ts';
-import { policyLossSchema } from '../algo/policy-loss.ts';
+import { DEFAULT_CLIP, policyLossSchema } from '../algo/policy-loss.ts';
 import { POLICY_KIND_NAMES } from './policy-kinds.ts';
 import {
   count,
@@ -327,9 +327,9 @@ export const runConfigSchema = z.strictObject({
     /** Norm that gradients are clipped to. */
     maxGradNorm: rate.default(1),
     /** Clip of the surrogate's ratio below 1. */
-    clipLow: rate.default(0.2),
+    clipLow: rate.default(DEFAULT_CLIP),
     /** Clip of the surrogate's ratio above 1. */
-    clipHigh: rate.default(0.2),
+    clipHigh: rate.default(DEFAULT_CLIP),
     /** Weight of the entropy bonus. */
     entropyCoef: rateFrom0.default(0.003),
     /** Tokens of one pass, padding included; larger minibatches are summed up over several. All at once where absent. */

@@ -2,9 +2,9 @@
  * Answers of decisions: what a policy decided as the text that a client asked for, in pieces with their log-probabilities.
  */
 
-import { smallestOf } from '../core/extremes.ts';
 import type { Acted } from '../policy/policy.ts';
 import type { Codec } from '../text/reading/codec.ts';
+import { cutAtStop } from '../text/reading/stop-texts.ts';
 import type { Answered } from './openai-answers.ts';
 
 /**
@@ -38,11 +38,11 @@ export function makeAnswer(
       promptTokens,
       tokens: tokens.length,
     } as const;
-    return { ...cutAtStop(answered, stops), ...extra, ...(facts.tokenIds ? { tokenIds: [...tokens] } : {}) };
+    return { ...endAtStop(answered, stops), ...extra, ...(facts.tokenIds ? { tokenIds: [...tokens] } : {}) };
   }
   const text = decision ? shown[decision.choice]! : action;
   const pieces = [{ text, logprob: decision?.logprob ?? 0 }];
-  return { ...cutAtStop({ text, finish: 'stop', pieces, promptTokens, tokens: 1 }, stops), ...extra };
+  return { ...endAtStop({ text, finish: 'stop', pieces, promptTokens, tokens: 1 }, stops), ...extra };
 }
 
 type TokensDecision = Extract<Acted['decision'], { kind: 'tokens' }>;
@@ -64,11 +64,11 @@ function makePiece(text: string, { logprobs }: TokensDecision): Answered['pieces
   return { text, logprob: logprobs.reduce((sum, one) => sum + one, 0) };
 }
 
-/** Ends an answer before the first stop string in it. */
-function cutAtStop(answered: Answered, stops: readonly string[]): Answered {
-  const places = stops.map((stop) => (stop === '' ? -1 : answered.text.indexOf(stop))).filter((at) => at >= 0);
-  if (places.length === 0) return answered;
-  const end = smallestOf(places);
+/** Ends an answer and its pieces before the first stop string in it. */
+function endAtStop(answered: Answered, stops: readonly string[]): Answered {
+  const { text: kept, isStopped } = cutAtStop(answered.text, stops);
+  if (!isStopped) return answered;
+  const end = kept.length;
   const pieces: { text: string; logprob: number }[] = [];
   let at = 0;
   for (const { text, logprob } of answered.pieces) {
@@ -76,5 +76,5 @@ function cutAtStop(answered: Answered, stops: readonly string[]): Answered {
     pieces.push({ text: text.slice(0, end - at), logprob });
     at += text.length;
   }
-  return { ...answered, text: answered.text.slice(0, end), finish: 'stop', pieces };
+  return { ...answered, text: kept, finish: 'stop', pieces };
 }

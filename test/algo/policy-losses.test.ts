@@ -31,7 +31,7 @@ const twins: Readonly<Record<PolicyLossType, { readonly config: PolicyLossConfig
   },
   // 2507.18071, eq. 13 and 14: the token's ratio has the sequence's value and the token's slope.
   gspo: {
-    config: { type: 'gspo', per: 'trajectory', clipLow: 0.1, clipHigh: 0.15 },
+    config: { type: 'gspo', clipLow: 0.1, clipHigh: 0.15 },
     twin: (batch, x, held) =>
       x.reduce((sum, at, i) => {
         const s = (Math.exp(meanLogRatio(batch, held, i)) * Math.exp(at)) / Math.exp(held[i]!);
@@ -132,7 +132,7 @@ describe('policy losses equal their twins, values to 1e-9 and slopes to 1e-6', (
               const A = As[s]! / 100;
               return sum + Math.min(ratio * A, clip(ratio, 0.1, 0.15) * A);
             }, 0) / sequences.length;
-          const got = computePolicyLoss(batch, { type: 'gspo', per: 'trajectory', clipLow: 0.1, clipHigh: 0.15 });
+          const got = computePolicyLoss(batch, { type: 'gspo', clipLow: 0.1, clipHigh: 0.15 });
           expect(got.loss).toBeCloseTo(eq5(batch.logprob), 9);
           for (const [i, slope] of slopesOf(eq5, batch.logprob).entries()) {
             expect(Math.abs(got.slopes[i]! - slope)).toBeLessThanOrEqual(1e-6 * (1 + Math.abs(slope)));
@@ -158,7 +158,7 @@ describe('policy losses by hand', () => {
     // −½·min(2, 1.28) − ½·min(½·−2, 0.8·−2): both clipped, no slope
     [{ type: 'ppo_clip' }, -0.64 + 0.8, [0, 0], 1],
     // the geometric mean of 2 and ½ is 1: −½·1 + ½·2; slopes −½·A
-    [{ type: 'gspo', per: 'trajectory', clipLow: 3e-4, clipHigh: 4e-4 }, 0.5, [-0.5, 1], 0],
+    [{ type: 'gspo', clipLow: 3e-4, clipHigh: 4e-4 }, 0.5, [-0.5, 1], 0],
     // weights held in [0.9, 1.1]: −½·1.1·1·log 0.4 + ½·0.9·2·log 0.2
     [{ type: 'cispo', clipLow: 0.1, clipHigh: 0.1 }, -0.55 * Math.log(0.4) + 0.9 * Math.log(0.2), [-0.55, 0.9], 1],
     // both moved by 0.2, more than 0.1 and no more than 0.3

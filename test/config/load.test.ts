@@ -178,11 +178,6 @@ describe('a configuration', () => {
       /set learner\.policyLoss\.clipHigh/,
     ],
     [
-      'a sequence of one choice',
-      ['learner.policyLoss={type: gspo, per: decision}'],
-      /learner\.policyLoss\.per: with decoder choice a decision is one choice/,
-    ],
-    [
       'a mean of one ratio',
       ['learner.offPolicy={type: truncated, geometricMean: true}'],
       /learner\.offPolicy\.geometricMean: per decision a weight is of one ratio/,

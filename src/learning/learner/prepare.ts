@@ -8,7 +8,7 @@ import { estimatorOf } from '../../algo/estimators.ts';
 import { type Importance, importance } from '../../algo/importance.ts';
 import { klEstimate } from '../../algo/kl.ts';
 import type { OffPolicy } from '../../algo/off-policy.ts';
-import { sequenceOf } from '../../algo/policy-loss.ts';
+import { sharesRatio } from '../../algo/policy-loss.ts';
 import { maskSecondMoment } from '../../algo/second-moment.ts';
 import { type Breakage, firstNotFinite } from '../../compute/finite.ts';
 import type { ParamSet } from '../../compute/model/parameters.ts';
@@ -208,7 +208,7 @@ export function feedOf(
     if (trajectory < played) valued++;
   }
   if (trained === 0) return undefined;
-  const sequenceFeed = sequenceFeedOf(sequenceOf(policyLoss), decisions, estimates);
+  const sequenceFeed = sharesRatio(policyLoss) ? sequenceFeedOf(decisions, estimates) : () => ({});
   return (decision) => {
     const { trajectory, turn, token } = decision;
     const { advantages, returns, trained: mask } = estimates[trajectory]!;
@@ -229,21 +229,18 @@ export function feedOf(
 }
 
 /**
- * Feeds of the sequence that a decision shares its ratio with.
+ * Feeds of the sequence that a decision shares its ratio with: its trajectory.
  * @param decisions of a minibatch, which parts no trajectory
  */
 function sequenceFeedOf(
-  per: 'decision' | 'trajectory' | undefined,
   decisions: readonly TrainDecision[],
   estimates: readonly Estimate[],
 ): (decision: TrainDecision) => Pick<DecisionFeed, 'sequence' | 'sequenceShare'> {
-  if (per === undefined) return () => ({});
-  const numbers = new Map<string, number>();
+  const numbers = new Map<number, number>();
   const lengths: number[] = [];
-  const numberOf = ({ trajectory, turn }: TrainDecision): number => {
-    const name = per === 'trajectory' ? String(trajectory) : `${trajectory} ${turn}`;
-    const number = numbers.get(name) ?? numbers.size;
-    numbers.set(name, number);
+  const numberOf = ({ trajectory }: TrainDecision): number => {
+    const number = numbers.get(trajectory) ?? numbers.size;
+    numbers.set(trajectory, number);
     return number;
   };
   const isTrained = ({ trajectory, turn }: TrainDecision) => estimates[trajectory]!.trained[turn] !== 0;
@@ -286,7 +283,7 @@ function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup
   });
 }
 
-/** Names of the states that GiGPO compares decisions in: the view's situation where it names one, else what was observed. */
+/** Names of the states that an estimator compares decisions in: the view's situation where it names one, else what was observed. */
 function situationsOf(
   { codec }: TrainerOptions,
   groups: readonly Group[],

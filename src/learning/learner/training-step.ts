@@ -4,7 +4,7 @@
  * (`learner.maxTokens`, and models that are trained layer by layer). It keeps no weights.
  */
 import { estimatorOf } from '../../algo/estimators.ts';
-import { sequenceOf } from '../../algo/policy-loss.ts';
+import { sharesRatio } from '../../algo/policy-loss.ts';
 import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts';
 import { compileAdamW, compileGradients, runsByLayers } from '../../compute/model/compile.ts';
 import { trainGraph } from '../../compute/model/programs.ts';
@@ -69,8 +69,8 @@ export class TrainingStep {
     const { model, codec, maxTokens } = this.#options;
     const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
-    const whole = sequenceOf(this.#options.policyLoss) === 'trajectory';
-    const passes = maxTokens === undefined ? [groups] : microBatches(groups, maxTokens, whole);
+    const passes =
+      maxTokens === undefined ? [groups] : microBatches(groups, maxTokens, sharesRatio(this.#options.policyLoss));
     const parts = passes.map((part) => () => pass(part));
     const sums = await sumPasses({ program: this.#program, replicas: this.#replicas }, weights, parts);
     const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });

@@ -218,7 +218,7 @@ it('preference pairs are learnt alike whole and dense, in parts, recomputed and 
   await engine.dispose();
 });
 
-const gspo = { type: 'gspo', per: 'trajectory', clipLow: 0.2, clipHigh: 0.2 } as const;
+const gspo = { type: 'gspo', clipLow: 0.2, clipHigh: 0.2 } as const;
 
 it.each([
   ['ppo_clip', 1000, undefined],

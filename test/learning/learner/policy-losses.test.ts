@@ -22,8 +22,7 @@ import { view } from '../../support/toy-worlds.ts';
 const codec = new ViewCodec(view);
 const losses: readonly PolicyLossConfig[] = [
   { type: 'ppo_clip' },
-  { type: 'gspo', per: 'trajectory', clipLow: 0.01, clipHigh: 0.02 },
-  { type: 'gspo', per: 'decision', clipLow: 0.01, clipHigh: 0.02 },
+  { type: 'gspo', clipLow: 0.01, clipHigh: 0.02 },
   { type: 'cispo', clipLow: 0.02, clipHigh: 0.02 },
   { type: 'sapo', tauPositive: 1, tauNegative: 1.05 },
   { type: 'dppo_tv', deltaLow: 0.03, deltaHigh: 0.03 },
@@ -81,18 +80,8 @@ describe.each(['choice', 'tokens'] as const)('%s decoder', (decoder) => {
     }
     const plain = await update('reference', decoder, {});
     if (policyLoss.type === 'ppo_clip') expect(gradientDistance(want.gradient, plain.gradient)).toBe(0);
-    else if (!('per' in policyLoss && policyLoss.per === 'decision' && decoder === 'choice')) {
-      expect(gradientDistance(want.gradient, plain.gradient)).toBeGreaterThan(1e-3);
-    }
+    else expect(gradientDistance(want.gradient, plain.gradient)).toBeGreaterThan(1e-3);
   });
-});
-
-it('gspo of one-token sequences is ppo_clip', async () => {
-  const coefficients = { clipLow: 0.01, clipHigh: 0.02, entropyCoef: 0, valueCoef: 0, valueClip: 1 };
-  const single = { type: 'gspo', per: 'decision', clipLow: 0.01, clipHigh: 0.02 } as const;
-  const got = await update('reference', 'choice', { policyLoss: single });
-  const want = await update('reference', 'choice', { coefficients });
-  expect(gradientDistance(got.gradient, want.gradient)).toBeLessThan(1e-6);
 });
 
 it('an estimator that imitates has no policy loss', async () => {
@@ -137,19 +126,12 @@ it('a sequence counts the decisions that are trained on, and no others', () => {
     return decisions.map((one) => [feed(one).sequence, feed(one).sequenceShare]);
   };
   const bounds = { clipLow: 0, clipHigh: 0 };
-  expect(columns({ type: 'gspo', per: 'trajectory', ...bounds })).toEqual([
+  expect(columns({ type: 'gspo', ...bounds })).toEqual([
     [0, 1 / 3],
     [0, 1 / 3],
     [0, 0],
     [0, 1 / 3],
     [1, 1],
-  ]);
-  expect(columns({ type: 'gspo', per: 'decision', ...bounds })).toEqual([
-    [0, 1 / 2],
-    [0, 1 / 2],
-    [1, 0],
-    [2, 1],
-    [3, 1],
   ]);
   expect(columns({ type: 'sapo', tauPositive: 1, tauNegative: 1 })[0]).toEqual([undefined, undefined]);
 });
