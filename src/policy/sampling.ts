@@ -88,7 +88,7 @@ export function truncate(scores: Float32Array, temperature: number, settings: To
   const { topK = n, topP = 1, minP = 0 } = settings;
   // Scores that are not finite are found by the draw.
   if (temperature === 0 || (topK >= n && topP >= 1 && minP <= 0) || !scores.every(Number.isFinite)) return undefined;
-  const floor = topK >= n ? Number.NEGATIVE_INFINITY : scores.toSorted()[n - topK]!;
+  const floor = topK >= n ? Number.NEGATIVE_INFINITY : findLargest(scores, topK);
   let left: number[] = [];
   let peak = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < n; i++) {
@@ -102,24 +102,37 @@ export function truncate(scores: Float32Array, temperature: number, settings: To
   return Int32Array.from(left);
 }
 
+/** Finds the k-th largest score. A vocabulary is long and k short: a heap of k beats sorting all. */
+function findLargest(scores: Float32Array, k: number): number {
+  const heap = scores.slice(0, k).sort(); // ascending, so the smallest is on top
+  for (let i = k; i < scores.length; i++) {
+    const score = scores[i]!;
+    if (score <= heap[0]!) continue;
+    let at = 0;
+    for (let child = 1; child < k; child = 2 * at + 1) {
+      if (child + 1 < k && heap[child + 1]! < heap[child]!) child++;
+      if (heap[child]! >= score) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = score;
+  }
+  return heap[0]!;
+}
+
 /** Likeliest positions whose weights make up the share `topP` of all, the one that reaches it included; ascending. */
 function keepNucleus(positions: readonly number[], weight: (i: number) => number, topP: number): number[] {
-  const weights = positions.map(weight);
+  const weights = Float64Array.from(positions, weight);
   const total = weights.reduce((sum, one) => sum + one, 0);
   // All that are lighter than this weigh less than 1 − topP together, so none of them is needed: sorting them costs the most.
   const light = ((1 - topP) * total) / positions.length;
-  const sorted = positions
-    .map((at, i) => ({ at, weight: weights[i]! }))
-    .filter((one) => one.weight >= light)
-    .sort((a, b) => b.weight - a.weight || a.at - b.at);
-  const kept: number[] = [];
+  const heavy: number[] = [];
+  for (let i = 0; i < weights.length; i++) if (weights[i]! >= light) heavy.push(i);
+  heavy.sort((a, b) => weights[b]! - weights[a]! || a - b);
   let mass = 0;
-  for (const one of sorted) {
-    kept.push(one.at);
-    mass += one.weight;
-    if (mass >= topP * total) break;
-  }
-  return kept.sort((a, b) => a - b);
+  const reached = heavy.findIndex((i) => (mass += weights[i]!) >= topP * total);
+  const kept = reached < 0 ? heavy : heavy.slice(0, reached + 1);
+  return kept.sort((a, b) => a - b).map((i) => positions[i]!);
 }
 
 /**
