@@ -180,19 +180,20 @@ class Doors {
     const dialect = dialectOf(path);
     const length = Number(request.headers['content-length'] ?? 0);
     if (length > this.#maxBodyBytes) {
-      return refusalIn(dialect, 413, `a body may have ${this.#maxBodyBytes} bytes, got ${length}`);
+      return { status: 413, message: `a body may have ${this.#maxBodyBytes} bytes, got ${length}` };
     }
-    if (id === undefined) return refusalIn(dialect, 404, 'expected a path of an episode: /e/<id>/v1/…');
+    if (id === undefined) return { status: 404, message: 'expected a path of an episode: /e/<id>/v1/…' };
     const idHash = hashOf(id);
     const found = this.#episodes.get(idHash);
     if (!found) {
-      if (this.#ended.has(idHash)) return refusalIn(dialect, 403, 'the episode is over');
-      return refusalIn(dialect, 404, 'there is no such episode');
+      if (this.#ended.has(idHash)) return { status: 403, message: 'the episode is over' };
+      return { status: 404, message: 'there is no such episode' };
     }
     const keys = [...keysOf(request.headers), ...(inPath === undefined ? [] : [inPath])].map((key) => hashOf(key));
     if (!keys.some((key) => timingSafeEqual(Buffer.from(key), found.key))) {
-      if (keys.some((key) => this.#keys.has(key))) return refusalIn(dialect, 403, 'this is the key of another episode');
-      return refusalIn(dialect, 401, 'expected the key of the episode: Authorization: Bearer …, or x-api-key');
+      if (keys.some((key) => this.#keys.has(key)))
+        return { status: 403, message: 'this is the key of another episode' };
+      return { status: 401, message: 'expected the key of the episode: Authorization: Bearer …, or x-api-key' };
     }
     const { episode } = found;
     const method = request.method ?? 'GET';
@@ -201,7 +202,7 @@ class Doors {
       return limitOf(dialect, MAX_REWARD_BYTES, 413, `a reward may have ${MAX_REWARD_BYTES} bytes`);
     }
     const known = path.startsWith('v1/') ? ROUTES[path.replace(/^v1\/(?:v1\/)?/, '')] : undefined;
-    if (!known || known.method !== method) return refusalIn(dialect, 404, `nothing at ${method} /${path}`);
+    if (!known || known.method !== method) return { status: 404, message: `nothing at ${method} /${path}` };
     this.#targets.set(request, { episode, ...known });
     return this.#limits[dialect.id];
   }
@@ -282,10 +283,6 @@ function keysOf({ authorization, 'x-api-key': key }: IncomingHttpHeaders): reado
 /** True where a client says that it has sent the request before. */
 function isMarkedRetry(headers: IncomingHttpHeaders): boolean {
   return Number(headers['x-stainless-retry-count'] ?? 0) >= 1;
-}
-
-function refusalIn(dialect: Dialect, status: number, message: string): Refusal {
-  return { status, message, body: errorOf(dialect, new RefusedCall(status, message)).body };
 }
 
 function limitOf(dialect: Dialect, maxBodyBytes: number, status: number, message: string, code?: string): BodyLimit {
