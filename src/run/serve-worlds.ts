@@ -1,5 +1,6 @@
 /** Worlds over HTTP: env hosts and the server in front of them. */
 import { Writable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { openEnvSessions } from '../../actors/tree.ts';
 import { out } from '../console/terminal.ts';
 import { systemClock } from '../core/clock.ts';
@@ -151,10 +152,12 @@ async function openWorlds(ids: readonly string[], settings: EnvServerSettings) {
 /** Makes a stream that hands on each line of JSON that is written to it, as a value. */
 function createMessageStream(take: (message: unknown) => void): Writable {
   let text = '';
+  const decoder = new StringDecoder('utf8');
   return new Writable({
     decodeStrings: false,
     write(chunk: string | Buffer, _encoding, done) {
-      const lines = (text + chunk.toString()).split('\n');
+      // A character's bytes may come in two chunks.
+      const lines = (text + (typeof chunk === 'string' ? chunk : decoder.write(chunk))).split('\n');
       text = lines.pop()!;
       for (const line of lines) take(parseJson(line));
       done();

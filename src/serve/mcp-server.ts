@@ -198,8 +198,12 @@ export class McpProtocol {
     const { maxSessions = DEFAULT_SESSIONS } = this.#limits;
     const before = this.#audience.isOneClient ? this.#played.get(this.#newest ?? '') : undefined;
     if (before) this.#close(before);
-    if (this.#played.size + this.#opening >= maxSessions)
-      throw new Refused('this server holds as many episodes as it may');
+    if (this.#played.size + this.#opening >= maxSessions) {
+      // Nobody has to close an episode that has ended: the oldest of those makes room.
+      const ended = [...this.#played.values()].find(({ answer }) => answer.step.kind === 'terminated');
+      if (!ended) throw new Refused('this server holds as many episodes as it may');
+      this.#close(ended);
+    }
     this.#opening++;
     try {
       const answer = await this.#episodes.open(task, { listActions: !this.#world.prompt.tools });
@@ -225,15 +229,26 @@ export class McpProtocol {
     return { env: env.id, index: indices[at]!, seed: seed ?? 0 };
   }
 
-  async #callWorldTool(name: string, { episode, ...args }: Readonly<Record<string, unknown>>): Promise<CallToolResult> {
+  async #callWorldTool(name: string, given: Readonly<Record<string, unknown>>): Promise<CallToolResult> {
+    // With one client the schemas are the world's own: `episode` is an argument like any other there.
+    const { episode, ...others } = given;
+    if (this.#audience.isOneClient && name !== 'reply') return this.#callTool(undefined, name, given);
     if (episode !== undefined && typeof episode !== 'string')
       throw new Refused('episode: expected the text that start gave');
     if (name === 'reply') {
-      const { text } = read(replyArguments, args);
+      const { text } = read(replyArguments, others);
       return this.#step(episode, printAgentReply({ content: text, calls: [], finish: 'stop', usage: NO_USAGE }));
     }
+    return this.#callTool(episode, name, others);
+  }
+
+  #callTool(
+    handle: string | undefined,
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+  ): Promise<CallToolResult> {
     const calls = [{ name: worldName(name), arguments: JSON.stringify(args) }];
-    return this.#step(episode, printAgentReply({ content: '', calls, finish: 'calls', usage: NO_USAGE }));
+    return this.#step(handle, printAgentReply({ content: '', calls, finish: 'calls', usage: NO_USAGE }));
   }
 
   async #step(handle: string | undefined, action: string): Promise<CallToolResult> {

@@ -2,6 +2,7 @@
 import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createOracle } from '../../envs/textcraft/index.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { switches } from '../world/mcp/lab.ts';
 
@@ -53,6 +54,27 @@ async function playTextcraft(client: Client, withHandle: boolean): Promise<void>
   expect(await call(client, 'act', { action: 'x', episode: 'no such' })).toMatchObject({ isError: true });
   expect(await call(client, 'fly')).toMatchObject({ isError: true, text: "there is no tool 'fly'" });
 }
+
+it('an episode that has ended makes room for another, one that goes on does not', async () => {
+  const server = await startEnvServer(['textcraft'], { mcp: true, maxSessions: 1 });
+  const client = await connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp/textcraft`)), 'legacy');
+  const { episode, text } = await call(client, 'start', { task: 0 });
+  expect(await call(client, 'start', { task: 0 })).toMatchObject({
+    isError: true,
+    text: expect.stringContaining('as many'),
+  });
+  const next = createOracle({})({ env: 'textcraft', index: 0, seed: 0 });
+  let step = { kind: 'first', observation: text } as Parameters<typeof next>[0];
+  let last: Awaited<ReturnType<typeof call>> | undefined;
+  for (let action = next(step); action !== undefined && !last?.done; action = next(step)) {
+    last = await call(client, 'act', { action, episode });
+    step = { kind: 'mid', observation: last.text, reward: 0 };
+  }
+  expect(last).toMatchObject({ done: true, success: true });
+  expect(await call(client, 'start', { task: 0 })).toMatchObject({ isError: false, turn: 0 });
+  await client.close();
+  await server.close();
+});
 
 describe('a world over HTTP', () => {
   let server: Awaited<ReturnType<typeof startEnvServer>>;
