@@ -15,7 +15,7 @@ import { createWork, type Work } from './work.ts';
  * Action       a reply as JSON: calls of `bash` and `submit`, or of commands as typed tools (`tools: forms`).
  * Reward       1 at the end if files and answer are as asked for, else 0.
  * Terminates   by `submit`, or after `maxCalls` calls.
- * Randomness   the files, the names, the clock and the random numbers of the machine, from the task's index and seed.
+ * Randomness   files and names from the task's index and seed; the clock and the random numbers of the machine from the seed.
  * Source       ours; the shell is just-bash 3.4.2
  */
 export class Terminal implements Env {
@@ -26,6 +26,8 @@ export class Terminal implements Env {
   readonly #options: TerminalOptions;
   /** Folders of the tasks, where an option names them; empty otherwise. */
   #folders: readonly string[] = [];
+  /** Tasks of the folder that were read, by their index. */
+  readonly #works = new Map<number, Promise<Work>>();
   #table: TaskTable | undefined;
 
   constructor(options: TerminalOptions) {
@@ -48,9 +50,11 @@ export class Terminal implements Env {
     return openToolSession(new TerminalEpisode(work, this.#options.maxCalls, shell));
   }
 
-  async #openWork(index: number, seed: number): Promise<Work> {
+  #openWork(index: number, seed: number): Work | Promise<Work> {
     if (this.#folders.length === 0) return createWork(writeTask(index, seed), this.#options.tools);
-    return (await readHarborTask(this.#folders[index]!)).work;
+    let work = this.#works.get(index);
+    if (!work) this.#works.set(index, (work = readHarborTask(this.#folders[index]!)));
+    return work;
   }
 
   /** Table of the tasks of a folder: each is in both splits, since nobody says which are held out. */

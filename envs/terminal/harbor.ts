@@ -3,8 +3,8 @@
  * `tests/test.sh` and, for the oracle, `solution/solve.sh`. Those are opened whose environment is files that are copied and whose
  * test is a script that this shell runs; others are refused by a line that names what they need.
  */
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join, posix } from 'node:path';
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { join, posix, sep } from 'node:path';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../src/core/bounded-file.ts';
 import { messageOf, UserError } from '../../src/core/errors.ts';
 import { parseJson } from '../../src/core/json-text.ts';
@@ -21,12 +21,6 @@ const MAX_REQUEST_CHARS = 65_536;
 /** Files and bytes of a task's folder that are read. */
 const MAX_FILES = 1000;
 const MAX_BYTES = 2 ** 23;
-
-/** Task folder that was read and can be played. */
-export interface HarborTask {
-  readonly name: string;
-  readonly work: Work;
-}
 
 /**
  * Lists the tasks of a folder: itself, or those right below it, by name.
@@ -47,36 +41,39 @@ export function listHarborTasks(folder: string): readonly string[] {
  * Reads a task.
  * @throws {UserError} BAD_CONFIG naming what is missing, or what the task needs that is not here
  */
-export async function readHarborTask(folder: string): Promise<HarborTask> {
+export async function readHarborTask(folder: string): Promise<Work> {
   const request = readText(folder, 'instruction.md').trim();
   if (request.length > MAX_REQUEST_CHARS)
     return need(folder, `an instruction of more than ${MAX_REQUEST_CHARS} characters`);
   const start = readEnvironment(folder);
+  if (existsSync(join(folder, 'tests'))) requireInside(folder, join(folder, 'tests'));
   const tests = readFiles(join(folder, 'tests'), '/tests');
+  const bytes = [...Object.values(start.files), ...Object.values(tests)].reduce(
+    (sum, { content }) => sum + content.length,
+    0,
+  );
+  if (bytes > MAX_BYTES) return need(folder, `room for ${bytes} characters of files; a machine has ${MAX_BYTES}`);
   const script = tests['/tests/test.sh'];
   if (!script) return need(folder, 'the file tests/test.sh');
   const missing = await listMissingCommands(folder, script.content);
   if (missing.length > 0) return need(folder, `${missing.join(', ')} in tests/test.sh`);
   return {
-    name: folder,
-    work: {
-      request,
-      start,
-      tools: SHELL_TOOLS,
-      async check(shell) {
-        // What the policy has left behind must not be taken for a reward, nor change what the test runs.
-        shell.startOver(start.cwd);
-        try {
-          for (const path of [VERIFIER, '/tests']) await shell.makeEmptyFolder(path);
-          await shell.write(tests);
-        } catch (thrown) {
-          // A disk that is full, or a file in place of a folder: the policy's doing.
-          return { reward: 0, success: false, text: `Not solved: the test cannot be written: ${messageOf(thrown)}` };
-        }
-        const { stdout, stderr } = await shell.run('bash /tests/test.sh');
-        const { files } = await shell.read(VERIFIER);
-        return judge(files, (stderr || stdout).trim().split('\n').at(-1) ?? '');
-      },
+    request,
+    start,
+    tools: SHELL_TOOLS,
+    async check(shell) {
+      // What the policy has left behind must not be taken for a reward, nor change what the test runs.
+      shell.startOver(start.cwd);
+      try {
+        for (const path of [VERIFIER, '/tests']) await shell.makeEmptyFolder(path);
+        await shell.write(tests);
+      } catch (thrown) {
+        // A disk that is full, or a file in place of a folder: the policy's doing.
+        return { reward: 0, success: false, text: `Not solved: the test cannot be written: ${messageOf(thrown)}` };
+      }
+      const { stdout, stderr } = await shell.run('bash /tests/test.sh');
+      const { files } = await shell.read(VERIFIER);
+      return judge(files, (stderr || stdout).trim().split('\n').at(-1) ?? '');
     },
   };
 }
@@ -134,8 +131,10 @@ function readEnvironment(folder: string): Start & { readonly cwd: string } {
     if (isFirst && PLAIN_IMAGES.test(rest.trim())) continue;
     if (word === 'FROM') return need(folder, `the image ${rest}`);
     if (word === 'WORKDIR') cwd = posix.resolve(cwd, rest);
-    else if (word === 'ENV') Object.assign(env, readVariables(rest));
-    else if (word === 'COPY') Object.assign(files, copyFiles(folder, root, rest, cwd));
+    else if (word === 'ENV') {
+      if (rest.includes('$')) return need(folder, `Docker, for ${line.slice(0, 80)}`);
+      Object.assign(env, readVariables(rest));
+    } else if (word === 'COPY') Object.assign(files, copyFiles(folder, root, rest, cwd));
     else if (!IGNORED.has(word)) return need(folder, `Docker, for ${line.slice(0, 80)}`);
   }
   return { files, cwd, env };
@@ -164,6 +163,7 @@ function copyFiles(folder: string, root: string, text: string, cwd: string): Fil
   for (const source of sources) {
     const from = join(root, posix.join('/', source));
     if (!existsSync(from)) return need(folder, `the file environment/${source}`);
+    requireInside(folder, from);
     const isFolder = statSync(from).isDirectory();
     const into = isFolder || sources.length > 1 || /(^|\/)\.?$/.test(to) || to.endsWith('/');
     if (isFolder) Object.assign(copied, readFiles(from, target));
@@ -175,7 +175,10 @@ function copyFiles(folder: string, root: string, text: string, cwd: string): Fil
 }
 
 function readWords(text: string): string[] {
-  const list = parseJson(text);
+  let list: unknown;
+  try {
+    list = parseJson(text);
+  } catch {} // no list: refused as too few paths
   return Array.isArray(list) ? list.filter((word) => typeof word === 'string') : [];
 }
 
@@ -197,8 +200,15 @@ function readFileState(path: string): FileState {
   return { content: readBounded(path, MAX_BYTES).toString('utf8'), mode: statSync(path).mode & 0o777 };
 }
 
+/** @throws {UserError} BAD_CONFIG for a link that leads out of the task: the policy would read this machine's files */
+function requireInside(folder: string, path: string): void {
+  const [root, real] = [realpathSync(folder), realpathSync(path)];
+  if (real !== root && !real.startsWith(`${root}${sep}`)) need(folder, `${path}, a link that leads out of it`);
+}
+
 function readText(folder: string, name: string): string {
   if (!existsSync(join(folder, name))) return need(folder, `the file ${name}`);
+  requireInside(folder, join(folder, name));
   return readBounded(join(folder, name), MAX_SETTINGS_BYTES).toString('utf8');
 }
 

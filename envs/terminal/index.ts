@@ -23,7 +23,7 @@ export function start(): Resources {
 
 /**
  * Creates the world.
- * @param options `tools`, `heldOut`, `maxLevel`, `maxCalls`: see README.md
+ * @param options `tools`, `heldOut`, `maxLevel`, `maxCalls`, `folder`: see README.md
  * @throws {UserError} for an unknown option or value
  */
 export function createEnv(options: EnvOptions = {}): Terminal {

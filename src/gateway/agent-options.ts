@@ -1,4 +1,4 @@
-/** Options of an agent: the program, its tasks, and what its rewards may be. */
+/** Options of an agent: the program, its tasks, and what is done at the horizon. */
 import { describeValue } from '../core/describe-value.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';

@@ -1,5 +1,5 @@
 /** Tasks in Harbor's form: what is opened and played, and what is refused by the name of what it needs. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -153,6 +153,9 @@ describe('a task that needs more', () => {
     [docker('COPY *.txt /y'), 'Docker, for COPY *.txt /y'],
     [docker('COPY gone.txt /y'), 'the file environment/gone.txt'],
     [docker('COPY ../../../etc/passwd /y'), 'the file environment/../../../etc/passwd'],
+    [docker('ENV PATH=/opt/bin:$PATH'), 'Docker, for ENV PATH=/opt/bin:$PATH'],
+    [docker('COPY ["a" ./'), 'Docker, for COPY ["a" ./'],
+    [{ 'tests/a': 'x'.repeat(5e6), 'tests/b': 'x'.repeat(5e6) }, 'room for 10'],
     [docker('FROM scratch'), 'the image scratch'],
     [{ 'environment/Dockerfile': 'FROM python:3.12\n' }, 'the image python:3.12'],
     [{ 'environment/docker-compose.yaml': 'services: {}\n' }, 'Docker, for environment/docker-compose.yaml'],
@@ -171,6 +174,19 @@ describe('a task that needs more', () => {
     const opened = createEnv({ folder }).open({ env: 'terminal', index: 0, seed: 0 });
     await expect(opened).rejects.toThrow(`terminal: the task ${folder} needs ${what}`);
   });
+
+  it.each(['environment/data', 'instruction.md', 'tests'])(
+    'is refused where %s is a link that leads out',
+    async (name) => {
+      const folder = writeTask({});
+      const outside = join(root, `outside-${name.replace('/', '-')}`);
+      renameSync(join(folder, name), outside);
+      symlinkSync(outside, join(folder, name));
+      await expect(createEnv({ folder }).open({ env: 'terminal', index: 0, seed: 0 })).rejects.toThrow(
+        `${join(folder, name)}, a link that leads out of it`,
+      );
+    },
+  );
 
   it.each([
     [{ folder: join(root, 'nowhere') }, 'folder: there is no folder'],
