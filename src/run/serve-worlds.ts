@@ -33,6 +33,8 @@ export interface EnvServerSettings {
   readonly rate?: number;
   /** Seconds that one action may take. Default 10. */
   readonly stepSeconds?: number;
+  /** Environment variables that the worlds get although they look like secrets, e.g. the key of a simulated user's model. */
+  readonly hostVariables?: readonly string[] | undefined;
   /** Options of the world, where one is served. */
   readonly options?: EnvOptions;
   /** True to serve the Model Context Protocol at `/mcp/<world>` too. */
@@ -141,7 +143,7 @@ async function openWorlds(ids: readonly string[], settings: EnvServerSettings) {
     ),
     threads: settings.threads ?? 1,
     isolation: 'thread',
-    variables: { passed: worlds.flatMap(({ url }) => listHostVariables(url)) },
+    variables: { passed: [...(settings.hostVariables ?? []), ...worlds.flatMap(({ url }) => listHostVariables(url))] },
     listActions: false,
     stepDeadlineMs,
     openDeadlineMs: Math.max(30_000, stepDeadlineMs),

@@ -5,6 +5,7 @@ import { WebSocketClient } from '../../src/http/websocket-client.ts';
 import { findWorld } from '../../src/run/find-world.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import type { EnvServer } from '../../src/serve/env-server.ts';
+import { startChatServer } from '../support/chat-server.ts';
 
 let server: EnvServer;
 let texts: EnvServer;
@@ -55,6 +56,26 @@ describe('a world of tools behind OpenEnv', () => {
     });
     expect((await ask('step', { type: 'list_tools' })).data.observation.tools).toEqual(tools);
     expect((await ask('state')).data).toMatchObject({ step_count: 0 });
+  });
+
+  it('gives a world the variable of its key where it is named, and not otherwise', async () => {
+    process.env.LONGPLAY_TEST_USER_KEY = 'k-user';
+    const model = await startChatServer(() => ({ message: { role: 'assistant', content: 'Please make a task.' } }), {
+      key: 'k-user',
+    });
+    const name = 'LONGPLAY_TEST_USER_KEY';
+    const options = { domain: 'mock', user: { kind: 'openai', url: model.url, model: 'hosted', apiKeyEnv: name } };
+    let named: EnvServer | undefined;
+    try {
+      named = await startEnvServer(['tau2'], { options, hostVariables: [name] });
+      const opened = await (await connect(named.url))('reset', { index: 0 });
+      expect(JSON.stringify(opened)).toContain('Please make a task.');
+      await expect(startEnvServer(['tau2'], { options })).rejects.toThrow(/LONGPLAY_TEST_USER_KEY.*--host-variable/);
+    } finally {
+      delete process.env.LONGPLAY_TEST_USER_KEY;
+      await named?.close();
+      await model.close();
+    }
   });
 
   it('answers a call by its result, words by the user, and ends with a reward', async () => {

@@ -5,6 +5,7 @@ import { UserError } from '../../core/errors.ts';
 import { type EnvServerSettings, serveWorldByStdio, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
 import {
+  collectFlag,
   type EnvOptionFlags,
   envOptionsOf,
   MOST,
@@ -39,10 +40,16 @@ export function serveEnv(program: Command): void {
       'serve the Model Context Protocol: http, beside the others at /mcp/<env>; or stdio, in place of them',
       oneOf(['http', 'stdio']),
     )
-    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10);
+    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10)
+    .option(
+      '--host-variable <name>',
+      'environment variable that the worlds get although it looks like a secret, e.g. OPENAI_API_KEY; repeatable',
+      collectFlag,
+    );
   withEnvOptions(command).action((envs: string[], flags: ServeEnvFlags) =>
     runCommand(async () => {
-      const { mcp, ...settings } = flags;
+      const { mcp, hostVariable: hostVariables, ...others } = flags;
+      const settings = { ...others, hostVariables };
       const options = envOptionsOf(flags);
       if (mcp === 'stdio') return serveByStdio(command, envs, { ...settings, options });
       const started = await startEnvServer(envs, { ...settings, options, mcp: mcp === 'http' });
@@ -54,7 +61,8 @@ export function serveEnv(program: Command): void {
 }
 
 /** Flags of the command. */
-type ServeEnvFlags = Omit<EnvServerSettings, 'mcp'> & EnvOptionFlags & { readonly mcp?: 'http' | 'stdio' };
+type ServeEnvFlags = Omit<EnvServerSettings, 'mcp' | 'hostVariables'> &
+  EnvOptionFlags & { readonly mcp?: 'http' | 'stdio'; readonly hostVariable?: readonly string[] };
 
 /** Serves one world over standard input and output; the terminal is the protocol's. */
 async function serveByStdio(command: Command, envs: readonly string[], settings: EnvServerSettings): Promise<void> {

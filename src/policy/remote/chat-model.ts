@@ -35,7 +35,8 @@ class RemoteChatModel implements ChatModel {
     const { url, model, apiKeyEnv, temperature = 0, maxTokens, body, concurrency = 16 } = options;
     const key = readApiKey(apiKeyEnv ?? KEY);
     if (apiKeyEnv !== undefined && key === undefined) {
-      const cure = 'set it; hosts of environments get it where rollout.hostVariables names it';
+      const cure =
+        'set it; hosts of environments get it where rollout.hostVariables or serve-env --host-variable names it';
       throw new UserError('BAD_CONFIG', `model ${model}: expected a key in ${apiKeyEnv}, which is not set: ${cure}`);
     }
     this.id = `${model} at ${url} ${JSON.stringify({ temperature, maxTokens, body })}`;
