@@ -1,11 +1,9 @@
 /** Oracle: makes the gold actions of a task one by one, says what must be said, and ends. */
-import { type AgentReply, printAgentReply } from '../../src/core/agent-call.ts';
+import { type AgentReply, NO_USAGE, printAgentReply } from '../../src/core/agent-call.ts';
 import type { Oracle } from '../../src/core/env.ts';
 import type { Tau2Options } from './options.ts';
 import { dumps } from './python/format.ts';
 import type { PyValue } from './python/values.ts';
-
-const USAGE = { promptTokens: 0, completionTokens: 0 };
 
 /** Makes the oracle. It gives up where the user does not stop. */
 export function oracle({ domain, user, userTurns }: Tau2Options): Oracle {
@@ -28,5 +26,5 @@ export function oracle({ domain, user, userTurns }: Tau2Options): Oracle {
 }
 
 function reply(content: string, calls: AgentReply['calls'] = []): string {
-  return printAgentReply({ content, calls, finish: calls.length > 0 ? 'calls' : 'stop', usage: USAGE });
+  return printAgentReply({ content, calls, finish: calls.length > 0 ? 'calls' : 'stop', usage: NO_USAGE });
 }

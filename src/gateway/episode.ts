@@ -10,6 +10,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
+import { NO_USAGE } from '../core/agent-call.ts';
 import type { Clock } from '../core/clock.ts';
 import { cutText, describeValue } from '../core/describe-value.ts';
 import { messageOf } from '../core/errors.ts';
@@ -370,8 +371,7 @@ export class Episode implements GatewayEpisode {
       this.#tree.answer(node, answer);
       this.#keepItems(ids, node, dialect, request, answer);
     } else this.#tree.withdraw(node);
-    const usage = { promptTokens: 0, completionTokens: 0 };
-    const reply: ModelReply = { content: CLOSING_TEXT, calls: [], finish: 'stop', usage };
+    const reply: ModelReply = { content: CLOSING_TEXT, calls: [], finish: 'stop', usage: NO_USAGE };
     return { status: 200, body: printReply(dialect, reply, request, ids) };
   }
 

@@ -2,7 +2,7 @@
  * Agent logs: conversations with tools as demonstrations for the world of an agent. A turn's observation is the call that the
  * program would have made, its action the reply, both as JSON (agent-call.ts). Pure.
  */
-import { printAgentCall, printAgentReply } from '../../core/agent-call.ts';
+import { NO_USAGE, printAgentCall, printAgentReply } from '../../core/agent-call.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { AssistantMessage, ModelCall } from '../../core/model-call.ts';
 import { recordOf } from '../../core/record.ts';
@@ -66,5 +66,5 @@ function turnsOf({ messages, tools }: ModelCall): DemonstratedTurn[] {
 
 function actionOf({ content, reasoning, calls = [] }: AssistantMessage): string {
   const finish = calls.length > 0 ? 'calls' : 'stop';
-  return printAgentReply({ content, reasoning, calls, finish, usage: { promptTokens: 0, completionTokens: 0 } });
+  return printAgentReply({ content, reasoning, calls, finish, usage: NO_USAGE });
 }

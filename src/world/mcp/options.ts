@@ -135,6 +135,8 @@ export function readMcpTask(entry: unknown, index: number, options: McpOptions):
   if (outside !== undefined) {
     throw badOption(`${at}.files`, `expected paths within the folder, e.g. notes/a.txt, got ${describeValue(outside)}`);
   }
+  const within = paths.find((path) => paths.some((other) => path.startsWith(`${other}/`)));
+  if (within !== undefined) throw badOption(`${at}.files`, `a file lies in another file: ${describeValue(within)}`);
   return task;
 }
 

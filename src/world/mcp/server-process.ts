@@ -8,6 +8,7 @@
  *     noise      a line that is no message is passed over; the end of standard error is kept for the message of a failure
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { messageOf } from '../../core/errors.ts';
@@ -116,7 +117,9 @@ export class ServerProcess implements Transport {
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', (error) => {
-        this.#end = `cannot be started: ${messageOf(error)}`;
+        // A folder that is not there is reported as a program that is not there.
+        const reason = existsSync(folder) ? messageOf(error) : `cwd: there is no folder ${folder}`;
+        this.#end = `cannot be started: ${reason}`;
         reject(error);
       });
     });

@@ -376,6 +376,7 @@ describe('a server that cannot be played', () => {
     await dispose();
   };
   it.each([
+    ['has no folder', { cwd: '/nowhere' }, /the server cannot be started: cwd: there is no folder \/nowhere/],
     ['is not there', { command: ['no-such-server'] }, /^mcp: no-such-server: the server cannot be started: .*ENOENT/],
     ['exits', switches({}, ['exits']), /: the server exited with code 1: the database is not there$/],
     ['never answers', switches({ startTimeoutMs: 300 }, ['silent']), /: the MCP server does not answer: .*timed out/],

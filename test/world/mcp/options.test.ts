@@ -65,6 +65,13 @@ describe('options of an MCP world', () => {
     );
   });
 
+  it('a file in another file is refused', async () => {
+    const task = { prompt: 'x', expect: 1, files: { a: 'b', 'a/c': 'd' } };
+    await expect(load({ command: ['node', '{folder}'], tasks: [task] })).rejects.toThrow(
+      'mcp: tasks[0].files: a file lies in another file: "a/c"',
+    );
+  });
+
   it('whatever they are, the answer is a world or one line', async () => {
     const names = fc.constantFrom(
       'command',

@@ -69,7 +69,7 @@ describe.runIf(hasProc)('processes of MCP servers', () => {
     await dispose();
     await expect(
       openMcp(switches({ command: commandOf(mark, ['silent', 'stubborn']), startTimeoutMs: 200 })),
-    ).rejects.toThrow();
+    ).rejects.toThrow('the MCP server does not answer');
     expect(findProcesses(mark)).toEqual([]);
   });
 
