@@ -1,6 +1,8 @@
 /** Digests and differences of databases, as the recordings of the original give them. */
+
 import { createHash } from 'node:crypto';
-import { compareText, dumpFloat, quoteAscii } from './python/format.ts';
+import { compareCodePoints } from '../../src/core/python-text.ts';
+import { dumpFloat, quoteAscii } from './python/format.ts';
 import type { ModelType } from './python/model.ts';
 import { isEqual } from './python/operations.ts';
 import { fieldsOf, isDict, Model, type PyDict, type PyValue, Table } from './python/values.ts';
@@ -85,12 +87,7 @@ function sortedFieldsOf(model: Model): [string, PyValue][] {
 }
 
 function sortEntries(entries: [string, PyValue][]): [string, PyValue][] {
-  return entries.sort(([a], [b]) => compareKeys(a, b));
-}
-
-/** Compares keys by code points; the usual ones need no look at halves of surrogates. */
-function compareKeys(a: string, b: string): number {
-  return /[\ud800-\udfff]/.test(a + b) ? compareText(a, b) : a < b ? -1 : Number(a > b);
+  return entries.sort(([a], [b]) => compareCodePoints(a, b));
 }
 
 function entriesOf(value: PyDict | Model): [string, PyValue][] {
@@ -136,7 +133,7 @@ function compare(before: PyValue, after: PyValue, pointer: string, changes: Chan
     });
   } else if (isObject(before) && isObject(after)) {
     const [old, now] = [new Map(entriesOf(before)), new Map(entriesOf(after))];
-    for (const key of [...new Set([...old.keys(), ...now.keys()])].sort(compareKeys)) {
+    for (const key of [...new Set([...old.keys(), ...now.keys()])].sort(compareCodePoints)) {
       const [was, is] = [old.get(key), now.get(key)];
       const at = `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
       if (is === undefined) changes.push([at, 'gone']);

@@ -5,6 +5,7 @@
  *
  * Texts are compared by code points, as `LC_ALL=C` has it, and not by the locale of this process (`SOURCE_EDITS`).
  */
+
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { compileFunction } from 'node:vm';
@@ -12,6 +13,7 @@ import type { Bash, BashTransformPipeline, CommandCollectorPlugin } from 'just-b
 import { MAX_DATA_BYTES, MAX_SETTINGS_BYTES, readBounded } from '../../src/core/bounded-file.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { parseJson } from '../../src/core/json-text.ts';
+import { compareCodePoints } from '../../src/core/python-text.ts';
 import { isRecord } from '../../src/core/record.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { createDate } from './virtual-date.ts';
@@ -150,6 +152,5 @@ function findPackage(): string {
 }
 
 function compareTexts(a: string, b: string): number {
-  const [left, right] = [String(a), String(b)];
-  return left < right ? -1 : left > right ? 1 : 0;
+  return compareCodePoints(String(a), String(b));
 }

@@ -81,3 +81,15 @@ export function reprFloat(value: number): string {
   const text = String(value);
   return text.includes('.') ? text : `${text}.0`;
 }
+
+/** Compares texts by code points, as Python and `LC_ALL=C sort` order them. @returns below, above or at 0 */
+export function compareCodePoints(a: string, b: string): number {
+  // Units of UTF-16 have the same order but for halves of surrogates.
+  if (!/[\ud800-\udfff]/.test(a + b)) return a < b ? -1 : Number(a > b);
+  const [left, right] = [[...a], [...b]];
+  for (let i = 0; i < left.length && i < right.length; i++) {
+    const order = left[i]!.codePointAt(0)! - right[i]!.codePointAt(0)!;
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+}

@@ -37,16 +37,6 @@ export function quoteAscii(text: string): string {
   );
 }
 
-/** Compares texts by code points, as Python orders them. */
-export function compareText(a: string, b: string): number {
-  const [left, right] = [[...a], [...b]];
-  for (let i = 0; i < left.length && i < right.length; i++) {
-    const order = left[i]!.codePointAt(0)! - right[i]!.codePointAt(0)!;
-    if (order !== 0) return order;
-  }
-  return left.length - right.length;
-}
-
 /** `json.dumps(value)`: default separators, ASCII, keys in their order. A model is dumped by its fields. */
 export function dumps(value: PyValue): string {
   switch (typeof value) {

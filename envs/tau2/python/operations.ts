@@ -1,6 +1,6 @@
 /** Operations of Python on values of any type, with the texts of its errors. */
+import { compareCodePoints } from '../../../src/core/python-text.ts';
 import { PyError, typeError } from './errors.ts';
-import { compareText } from './format.ts';
 import { fieldsOf, isDict, Model, type PyValue, typeName } from './values.ts';
 
 /** `a == b`: numbers and booleans by value, dictionaries without order. */
@@ -100,7 +100,7 @@ export function attributeError(value: PyValue, name: string): PyError {
 /** `a < b` of numbers, texts and lists. @throws {PyError} for values without an order */
 export function isLess(a: PyValue, b: PyValue, sign = '<'): boolean {
   if (isNumber(a) && isNumber(b)) return numberOf(a) < numberOf(b);
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b) < 0;
+  if (typeof a === 'string' && typeof b === 'string') return compareCodePoints(a, b) < 0;
   if (Array.isArray(a) && Array.isArray(b)) {
     for (let i = 0; i < a.length && i < b.length; i++) if (!isEqual(a[i]!, b[i]!)) return isLess(a[i]!, b[i]!, sign);
     return a.length < b.length;

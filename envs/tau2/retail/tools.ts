@@ -1,9 +1,10 @@
 /** Tools of the shop: 16 functions of the agent. They check as the original does, in its order and with its words. */
 
+import { compareCodePoints } from '../../../src/core/python-text.ts';
 import { calculate } from '../python/calculate.ts';
 import { method } from '../python/calls.ts';
 import { valueError } from '../python/errors.ts';
-import { compareText, dumps, roundFloat, str } from '../python/format.ts';
+import { dumps, roundFloat, str } from '../python/format.ts';
 import { countOf, isEqual, isLess, iterate, lengthOf, lookUp, lower, sortItems } from '../python/operations.ts';
 import type { PyValue } from '../python/values.ts';
 import type { GiftCard, Order, PaymentMethod, Shop, User, Variant } from './model.ts';
@@ -38,7 +39,7 @@ export const methods = {
   get_user_details: method<Shop>('user_id', (shop, id) => readUser(shop, id!)),
   list_all_product_types: method<Shop>('', (shop) => {
     const ids = Array.from(shop.products.values(), ({ name, product_id }) => [name, product_id] as const);
-    return dumps(new Map([...new Map(ids)].sort(([a], [b]) => compareText(a, b))));
+    return dumps(new Map([...new Map(ids)].sort(([a], [b]) => compareCodePoints(a, b))));
   }),
   modify_pending_order_address: method<Shop>(
     'order_id address1 address2 city state country zip',

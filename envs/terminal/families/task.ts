@@ -1,4 +1,5 @@
 /** Tasks as their families write them, and what families draw them with. */
+import { compareCodePoints } from '../../../src/core/python-text.ts';
 import type { Rng } from '../../../src/core/rng.ts';
 import { type FormCall, type FormChoices, SCRATCH, type Toolbox } from '../forms.ts';
 import type { Files } from '../shell.ts';
@@ -108,7 +109,7 @@ export function filesOf(texts: Readonly<Record<string, string>>, modes: Readonly
 
 /** Sorts lines as `LC_ALL=C sort` does. */
 export function sortLines(lines: readonly string[]): string[] {
-  return [...lines].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  return [...lines].sort(compareCodePoints);
 }
 
 /** Sorted lines, each once. */

@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { calculate } from '../../../envs/tau2/python/calculate.ts';
 import { bindArguments } from '../../../envs/tau2/python/calls.ts';
-import { compareText, dumps, formatFixed, repr, roundFloat } from '../../../envs/tau2/python/format.ts';
+import { dumps, formatFixed, repr, roundFloat } from '../../../envs/tau2/python/format.ts';
 import { parsePython } from '../../../envs/tau2/python/json.ts';
 import * as kind from '../../../envs/tau2/python/model.ts';
 import { ModelType } from '../../../envs/tau2/python/model.ts';
 import { add, isEqual, multiply, sortItems, subtract } from '../../../envs/tau2/python/operations.ts';
 import { cloneValue, freeze, type PyValue, Table } from '../../../envs/tau2/python/values.ts';
-import { reprFloat } from '../../../src/core/python-text.ts';
+import { compareCodePoints, reprFloat } from '../../../src/core/python-text.ts';
 
 /** Message of what a function throws. */
 function fault(work: () => unknown): string {
@@ -262,7 +262,7 @@ describe('operations', () => {
   it('sorts by code points, and names two kinds in the order of Python', () => {
     expect(sortItems(['b', 'a', 'B'])).toEqual(['B', 'a', 'b']);
     expect(fault(() => sortItems([1n, 'a']))).toBe("'<' not supported between instances of 'str' and 'int'");
-    expect(compareText('\u{1F600}', '\uffff')).toBeGreaterThan(0);
+    expect(compareCodePoints('\u{1F600}', '\uffff')).toBeGreaterThan(0);
   });
 });
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { filesOf } from '../../../envs/terminal/families/task.ts';
+import { filesOf, sortLines } from '../../../envs/terminal/families/task.ts';
 import { editSource } from '../../../envs/terminal/just-bash.ts';
 import { Shell } from '../../../envs/terminal/shell.ts';
 import { createDate } from '../../../envs/terminal/virtual-date.ts';
@@ -148,6 +148,14 @@ describe('a terminal', () => {
   ])('has no %s', async (line) => {
     const shell = await Shell.open({ files: {} }, 1);
     expect(await shell.run(line)).toMatchObject({ exitCode: 127, stderr: expect.stringContaining('not found') });
+  });
+
+  it('sorts by code points, halves of surrogates too', async () => {
+    const shell = await Shell.open({ files: {} }, 1);
+    const lines = ['\u{1F600}', '\uff5e', 'a', 'B', 'é'];
+    const { stdout } = await shell.run(`printf '${lines.join('\\n')}\\n' | sort`);
+    expect(stdout.trim().split('\n')).toEqual(sortLines(lines));
+    expect(sortLines(lines)).toEqual(['B', 'a', 'é', '\uff5e', '\u{1F600}']);
   });
 
   it('sees no file of this machine', async () => {
