@@ -167,8 +167,15 @@ function useTool(kit: Kit, name: string, given: Arguments): PyValue {
  * become texts, as the original has it.
  */
 export function formatResult(result: PyValue): string {
-  return typeof result === 'string' ? result : dumps(stringify(result));
+  if (typeof result === 'string') return result;
+  if (!(result instanceof Model && Object.isFrozen(result))) return dumps(stringify(result));
+  let text = sharedTexts.get(result);
+  if (text === undefined) sharedTexts.set(result, (text = dumps(result)));
+  return text;
 }
+
+/** Texts of rows that episodes share. */
+const sharedTexts = new WeakMap<Model, string>();
 
 function stringify(value: PyValue): PyValue {
   switch (typeof value) {

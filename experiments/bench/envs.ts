@@ -8,6 +8,7 @@ import { babyaiSteps, ORIGINAL } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';
 import { sciworldSteps } from './sciworld-steps.ts';
 import { searchqaSteps } from './searchqa-steps.ts';
+import { tau2Steps } from './tau2-steps.ts';
 import { terminalSteps } from './terminal-steps.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
 import { webarenaSteps } from './webarena-steps.ts';
@@ -46,6 +47,7 @@ export const bench: Bench = async () => {
   figures.push(...(await searchqaSteps()));
   figures.push(...(await webarenaSteps()));
   figures.push(...(await terminalSteps()));
+  figures.push(...(await tau2Steps()));
   return figures;
 };
 
