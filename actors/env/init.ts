@@ -38,10 +38,10 @@ export function poolOptions(
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
  * variables that an MCP world's options name. */
-function hostVariables({ env, policy, rollout }: RunConfig, envModule: URL): HostVariables {
+function hostVariables({ env, learner, policy, rollout }: RunConfig, envModule: URL): HostVariables {
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
-    secret: [policy.apiKeyEnv],
+    secret: [policy.apiKeyEnv, ...(learner.ranking?.apiKeyEnv ? [learner.ranking.apiKeyEnv] : [])],
     passed: [
       ...rollout.hostVariables,
       ...(served ? [tokenVariable(env.options)] : []),

@@ -29,6 +29,7 @@ export function learnerInit(options: RunOptions, policy: Policy, run?: string): 
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
     maxLag: learner.maxLag,
+    ...(learner.ranking ? { ranking: learner.ranking } : {}),
     digests: options.journal !== undefined,
     maxUpdates: config.stop.updates,
     checkpoint: {

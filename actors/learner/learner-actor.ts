@@ -15,14 +15,18 @@ import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
 import { openEngine } from '../../src/compute/engine/open.ts';
 import type { ParamSet } from '../../src/compute/model/parameters.ts';
-import { messageOf } from '../../src/core/errors.ts';
+import type { ChatModel } from '../../src/core/chat-model.ts';
+import { LongplayError, messageOf } from '../../src/core/errors.ts';
+import { Judge } from '../../src/core/judge.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { quarantine } from '../../src/learning/learner/quarantine.ts';
+import { type RankingOptions, rankGroup } from '../../src/learning/learner/ranking.ts';
 import { checkpointContent } from '../../src/learning/learner/run-state.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learning/learner/trainer.ts';
 import { digestOf, encodeWeights } from '../../src/learning/learner/weights-file.ts';
 import { groupWithinLag, lagOfTokens } from '../../src/learning/schedule/admission.ts';
 import type { UpdateStats } from '../../src/learning/schedule/horizon-schedule.ts';
+import { openChatModel } from '../../src/policy/remote/chat-model.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
@@ -30,10 +34,22 @@ import { loadReading } from '../../src/world/open-world.ts';
 import type { WeightsCommand } from '../cluster/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { SchedulerCommand, SchedulerSnapshot } from '../scheduler/protocol.ts';
-import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
+import type {
+  BrokenUpdate,
+  GroupFinished,
+  GroupRanked,
+  LearnerCommand,
+  LearnerInit,
+  SaveReport,
+  UpdateReport,
+} from './protocol.ts';
+
+type RankingConfig = NonNullable<LearnerInit['ranking']>;
 
 /** Milliseconds that the scheduler may take to send the state of the run for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
+/** Attempts at a request to the judge of groups: some minutes, since an outage must not end a run. */
+const RANKING_ATTEMPTS = 30;
 const NO_BYTES = new Uint8Array();
 /** Updates in a row, taken back, after which the last good weights are restored: a bad batch is one, not three. */
 const ROLLBACK_AFTER = 3;
@@ -47,18 +63,60 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, state: state?.trainer });
     const learner = new Learner(ctx, init, trainer);
+    const ranker = init.ranking && new Ranker(ctx, init.ranking);
     return {
       handlers: {
-        group: (finished) => learner.accept(finished),
+        group: (finished) => (ranker ? ranker.rank(finished) : learner.accept(finished)),
+        ranked({ result }) {
+          if ('failure' in result) throw new LongplayError('REMOTE_FAILED', result.failure);
+          return learner.accept(result);
+        },
         save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
         weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
       async stopped() {
+        ranker?.close();
         await trainer.dispose();
         await engine.dispose();
       },
     };
   };
+}
+
+/** Gets the rewards of a judge for groups: many at once, handed on in the order in which the groups came. */
+class Ranker {
+  readonly #ctx: Context<LearnerCommand>;
+  readonly #model: ChatModel;
+  readonly #judge: Judge;
+  readonly #options: RankingOptions;
+  #last: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(ctx: Context<LearnerCommand>, { votes, criterion, maxChars, ...model }: RankingConfig) {
+    this.#ctx = ctx;
+    this.#model = openChatModel({ ...model, attempts: RANKING_ATTEMPTS });
+    this.#judge = new Judge(this.#model, { votes });
+    this.#options = { criterion, maxChars };
+  }
+
+  rank(finished: GroupFinished): void {
+    const ranked = rankGroup(finished.group, this.#judge, this.#options).then(
+      (group): GroupRanked['result'] => ({ ...finished, group }),
+      (thrown: unknown) => ({ failure: `learner.ranking: ${messageOf(thrown)}` }),
+    );
+    const before = this.#last;
+    const handOn = async () => {
+      const result = await ranked;
+      await before;
+      if (!this.#isClosed) await this.#ctx.self.tell({ type: 'ranked', result });
+    };
+    this.#last = this.#ctx.outside(handOn());
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#model.close();
+  }
 }
 
 class Learner {
@@ -107,7 +165,16 @@ class Learner {
     const end = this.#ctx.clock.now();
     const times = { busyMs: end - start, idleMs: start - this.#lastEnd };
     this.#lastEnd = end;
-    const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
+    const { ranking } = this.#init;
+    const report = updateReport(
+      this.#trainer.params.version,
+      batch,
+      stale,
+      result,
+      broken,
+      times,
+      ranking !== undefined,
+    );
     const { epochs, minibatches } = trainer;
     const digest = await this.publish();
     await this.#scheduler().tell({
@@ -202,11 +269,12 @@ function updateReport(
   result: UpdateResult,
   broken: BrokenUpdate | undefined,
   times: { readonly busyMs: number; readonly idleMs: number },
+  isRanked: boolean,
 ): UpdateReport {
   const filtered = new Set(broken ? batch.map(({ group }) => group) : result.filtered);
   return {
     version,
-    stats: result.stats,
+    stats: { ...result.stats, ...(isRanked ? { judgeScore: meanReward(batch) } : {}) },
     consumed: summarizeConsumed(batch),
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
@@ -222,6 +290,13 @@ function updateReport(
     broken,
     ...times,
   };
+}
+
+/** Mean sum of the rewards of an episode. */
+function meanReward(groups: readonly Group[]): number {
+  const episodes = groups.flatMap(({ trajectories }) => trajectories);
+  const sum = episodes.reduce((total, { turns }) => total + turns.reduce((own, { reward }) => own + reward, 0), 0);
+  return sum / episodes.length;
 }
 
 /** Facts of an update for the schedule: everything it consumed, groups without a signal included. */

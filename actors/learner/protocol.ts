@@ -11,7 +11,7 @@ import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { ChatCodecSpec } from '../../src/text/reading/chat-codec.ts';
 
-export type LearnerCommand = GroupFinished | Save | Weights;
+export type LearnerCommand = GroupFinished | GroupRanked | Save | Weights;
 
 /** Group that is finished, handed over for training. */
 export interface GroupFinished {
@@ -21,6 +21,12 @@ export interface GroupFinished {
   readonly progress: number;
   /** Number of checkpoints before it that were barriers: all groups are handed over again after one. */
   readonly barrier: number;
+}
+
+/** Group with the rewards of a judge, or the reason why there are none; the learner sends it to itself. */
+export interface GroupRanked {
+  readonly type: 'ranked';
+  readonly result: GroupFinished | { readonly failure: string };
 }
 
 /** Writes a checkpoint now. */
@@ -89,7 +95,8 @@ export interface BreakerOptions {
 }
 
 /** Init of the learner actor; plain data. */
-export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate' | 'oversampling' | 'maxLag'> {
+export interface LearnerInit
+  extends Pick<RunConfig['learner'], 'groupsPerUpdate' | 'oversampling' | 'maxLag' | 'ranking'> {
   readonly engine: EngineOptions;
   readonly envModule: string;
   /** Reading of a language model, where the policy is one. */

@@ -2,7 +2,14 @@
 
 import { nearest } from '../config/nearest.ts';
 import { describeMessages } from '../console/call-text.ts';
-import { type AgentCall, type AgentReply, NO_USAGE, readAgentCall, readAgentReply } from '../core/agent-call.ts';
+import {
+  type AgentCall,
+  type AgentReply,
+  isAgentCall,
+  NO_USAGE,
+  readAgentCall,
+  readAgentReply,
+} from '../core/agent-call.ts';
 import { describeCall } from '../core/call-text.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { parseJson } from '../core/json-text.ts';
@@ -220,7 +227,7 @@ function readOr(text: string, fallback: unknown): unknown {
 }
 
 function readCall(observation: string): AgentCall | undefined {
-  if (!observation.startsWith('{"call"')) return undefined;
+  if (!isAgentCall(observation)) return undefined;
   try {
     return readAgentCall(observation);
   } catch {

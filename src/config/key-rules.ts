@@ -35,6 +35,12 @@ export function checkKeyRules(config: RunConfig, source: string): void {
     );
   }
   checkLoss(config, source);
+  if (learner.ranking && rollout.groupSize < 2) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.ranking: a judge compares episodes of one task; expected rollout.groupSize of 2 or more, got ${rollout.groupSize}`,
+    );
+  }
   if (needsCritic && learner.valueCoef === 0) {
     throw new UserError(
       'BAD_CONFIG',

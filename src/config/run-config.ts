@@ -96,6 +96,26 @@ const selfImitation = z.strictObject({
   episodes: held.default(8),
 });
 
+const ranking = z.strictObject({
+  /** Root of the judge's OpenAI-compatible API. */
+  url: z.url({ protocol: /^https?$/ }),
+  /** Model that judges, as the server calls it. */
+  model: z.string().min(1),
+  /** Environment variable that holds the key; where absent, OPENAI_API_KEY if it is set. */
+  apiKeyEnv: z.string().min(1).exactOptional(),
+  /** Words about what is better, beside the task itself. */
+  criterion: z.string().default(''),
+  /** Votes on each group, odd; an episode gets the median. */
+  votes: z
+    .int()
+    .min(1)
+    .max(15)
+    .refine((votes) => votes % 2 === 1, 'expected an odd number')
+    .default(1),
+  /** Characters of a group's episodes together; what is longer loses its middle. */
+  maxChars: z.int().min(1000).max(10_000_000).default(60_000),
+});
+
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
   z.strictObject({
@@ -353,6 +373,8 @@ export const runConfigSchema = z.strictObject({
     kl: kl.exactOptional(),
     /** Self-imitation: remembered episodes that earned more than the critic expected are trained on again; none where absent. */
     selfImitation: selfImitation.exactOptional(),
+    /** Rewards of a judge that compares the episodes of a group, in place of the world's (REWARDS.md); none where absent. */
+    ranking: ranking.exactOptional(),
   }),
   engine: section({
     /** Engine: `auto` is onnxruntime-node, and onnxruntime-web where that is absent. */

@@ -1,5 +1,5 @@
 /** Conversations of calls as text for a terminal. Pure. */
-import { readAgentCall } from '../core/agent-call.ts';
+import { isAgentCall, readAgentCall } from '../core/agent-call.ts';
 import type { ReadTurn } from '../core/call-episode.ts';
 import { describeReply } from '../core/call-text.ts';
 import type { ConversationMessage } from '../core/model-call.ts';
@@ -32,7 +32,7 @@ export function describeCallRead({ messages, tools }: ReadTurn): string {
 
 /** Describes the last observation of an episode of calls: the messages of a call that nobody answered, or any other text as it is. */
 export function describeFinalCall(observation: string): string {
-  if (!observation.startsWith('{"call":')) return observation;
+  if (!isAgentCall(observation)) return observation;
   try {
     return describeMessages(readAgentCall(observation).messages);
   } catch {

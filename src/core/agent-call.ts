@@ -80,6 +80,11 @@ export function printAgentCall(call: AgentCall): string {
   });
 }
 
+/** True for the text of an observation that is a call, as `printAgentCall` writes it. */
+export function isAgentCall(observation: string): boolean {
+  return observation.startsWith('{"call":');
+}
+
 /**
  * Reads the text of an observation as a call. Fields that it does not know are left out.
  * @throws {RangeError} naming the field that is missing or wrong

@@ -1,5 +1,5 @@
 /** Episodes of agents and of worlds of tools, read back as conversations: one for each leaf of their tree of calls. */
-import { type AgentCall, type AgentReply, createReplyMessage, readAgentCall } from './agent-call.ts';
+import { type AgentCall, type AgentReply, createReplyMessage, isAgentCall, readAgentCall } from './agent-call.ts';
 import { ReplyChooser } from './call-stages.ts';
 import type { ConversationMessage, Tool } from './model-call.ts';
 import type { Turn } from './trajectory.ts';
@@ -21,7 +21,7 @@ type CallTurn = Pick<Turn, 'observation' | 'action' | 'partial' | 'untrained'>;
 
 /** True for an episode of calls. */
 export function isCallEpisode(turns: readonly Pick<Turn, 'observation'>[]): boolean {
-  return turns[0]?.observation.startsWith('{"call":') === true;
+  return isAgentCall(turns[0]?.observation ?? '');
 }
 
 /**
@@ -115,7 +115,7 @@ export function readCallTurns(turns: readonly CallTurn[], finalObservation: stri
       if (parent !== null && !nextOf.has(parent)) nextOf.set(parent, messages);
     };
     for (const { call } of followed) add(call);
-    if (finalObservation.startsWith('{"call":')) add(readAgentCall(finalObservation));
+    if (isAgentCall(finalObservation)) add(readAgentCall(finalObservation));
     return followed.map(({ turn, call, reply }) => ({
       call: call.call,
       parent: call.parent,

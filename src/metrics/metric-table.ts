@@ -210,6 +210,12 @@ export const metricTable = [
     meaning: 'mean of what they earned beyond the critic’s expectation',
   },
   {
+    name: 'judgeScore',
+    unit: '',
+    isLearnerStat: true,
+    meaning: 'mean score that a judge gave the episodes of an update (learner.ranking)',
+  },
+  {
     name: 'gradNorm',
     unit: '',
     isLearnerStat: true,

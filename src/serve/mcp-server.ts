@@ -15,7 +15,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CallToolResult, Tool as ListedTool, Server } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { NO_USAGE, printAgentReply, readAgentCall } from '../core/agent-call.ts';
+import { isAgentCall, NO_USAGE, printAgentReply, readAgentCall } from '../core/agent-call.ts';
 import { messageOf } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import type { ConversationMessage, Tool } from '../core/model-call.ts';
@@ -327,7 +327,7 @@ function textOfCalls(observation: string): { readonly text: string; readonly isE
 
 /** Messages of a call; those of an outcome where the episode is over. */
 function readMessages(observation: string): readonly ConversationMessage[] {
-  if (observation.startsWith('{"call"')) return readAgentCall(observation).messages;
+  if (isAgentCall(observation)) return readAgentCall(observation).messages;
   const { messages = [] } = observation === '' ? {} : (parseJson(observation) as { messages?: ConversationMessage[] });
   return messages;
 }

@@ -8,7 +8,7 @@
  * `result` has the form of an MCP result; its `data` is the text. A tool that failed has no result but an error. Pure.
  */
 import { z } from 'zod';
-import { type AgentReply, NO_USAGE, printAgentReply, readAgentCall } from '../core/agent-call.ts';
+import { type AgentReply, isAgentCall, NO_USAGE, printAgentReply, readAgentCall } from '../core/agent-call.ts';
 import type { ConversationMessage, Tool } from '../core/model-call.ts';
 import { checkCall } from '../core/tool-counts.ts';
 
@@ -63,7 +63,7 @@ function callOf({ tool_name: name, arguments: args }: CallToolAction): AgentRepl
 
 /** Messages of an observation; none of one that is no call. */
 export function messagesOf(observation: string): readonly ConversationMessage[] {
-  return observation.startsWith('{"call":') ? readAgentCall(observation).messages : [];
+  return isAgentCall(observation) ? readAgentCall(observation).messages : [];
 }
 
 /** Fields of the observation that answers a call. @param messages those that followed it */

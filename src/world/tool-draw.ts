@@ -2,7 +2,7 @@
  * Drawing of an episode of agents or tools: its calls as a tree, the conversation that the newest of them continues, and what was
  * measured: parts of the reward, valid calls.
  */
-import { type AgentCall, readAgentCall, readAgentReply, readReport } from '../core/agent-call.ts';
+import { type AgentCall, isAgentCall, readAgentCall, readAgentReply, readReport } from '../core/agent-call.ts';
 import type { Draw, TextPanel } from '../core/draw.ts';
 import type { ConversationMessage } from '../core/model-call.ts';
 
@@ -46,7 +46,7 @@ function showReport(observation: string): string[] {
 }
 
 function take(calls: Map<number, DrawnCall>, observation: string): DrawnCall | undefined {
-  if (!observation.startsWith('{"call"')) return undefined; // the outcome
+  if (!isAgentCall(observation)) return undefined; // the outcome
   const call = readAgentCall(observation);
   const before = call.parent === null ? undefined : calls.get(call.parent);
   const drawn = { call, depth: before ? before.depth + (continues(calls, call.parent) ? 1 : 0) : 0, reply: undefined };

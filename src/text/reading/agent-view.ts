@@ -2,7 +2,7 @@
  * View of agents' calls, for policies that choose: the goal, the last replies and the newest messages, as the default view
  * shows any world.
  */
-import { readAgentCall, readAgentReply } from '../../core/agent-call.ts';
+import { isAgentCall, readAgentCall, readAgentReply } from '../../core/agent-call.ts';
 import type { First } from '../../core/env.ts';
 import type { ConversationMessage } from '../../core/model-call.ts';
 import type { SeenTurn, WindowView } from '../../core/view.ts';
@@ -41,7 +41,7 @@ function readTurn({ action, observation, partial }: SeenTurn): SeenTurn {
 
 /** Words of a call's newest messages, those behind our last reply, without the instructions. */
 function showCall(observation: string): string {
-  if (!observation.startsWith('{"call"')) return observation;
+  if (!isAgentCall(observation)) return observation;
   const { messages } = readAgentCall(observation);
   // A conversation that begins anew (other tools, a summary) brings along what was read before.
   const replied = messages.findLastIndex(({ role }) => role === 'assistant');
