@@ -12,6 +12,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'SECURITY.md': 80,
   'WORLDS.md': 130,
   'REWARDS.md': 80,
+  'AGENTS.md': 60,
   'RERUN.md': 90,
   'src/runtime/README.md': 130,
   'src/cluster/README.md': 100,
