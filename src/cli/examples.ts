@@ -32,6 +32,8 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   envs: ['envs', 'envs --json'],
   'check-env': ['check-env ./my/env.mjs', 'check-env ./my/env.mjs --option size=small --cases 200'],
   'new-env': ['new-env guess', 'new-env guess --dir worlds'],
+  'new-agent': ['new-agent key', 'new-agent key --dir agents'],
+  'new-study': ['new-study horizons'],
   index: ['index corpus.jsonl', 'index corpus.jsonl.gz --out corpus.index --analyzer english'],
   'serve-env': ['serve-env ./my/env.mjs', 'serve-env ./my/env.mjs --port 0 --threads 2'],
   'serve-policy': ['serve-policy runs/run', 'serve-policy runs/run --port 8001 --name mine'],

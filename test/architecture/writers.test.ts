@@ -40,7 +40,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/commands/export.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
-    'src/cli/commands/new-env.ts',
+    'src/cli/commands/new-files.ts',
     'src/cli/commands/view.ts',
     'src/cluster/init.ts',
     'src/policy/pretrained/adapter.ts',

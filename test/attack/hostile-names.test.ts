@@ -55,6 +55,8 @@ const RIGHT: Readonly<Record<string, readonly string[]>> = {
   view: [traces],
   export: [traces],
   'new-env': ['my-world'],
+  'new-agent': ['my-agent'],
+  'new-study': ['my-study'],
 };
 
 /** Every way to type a command with one hostile name in it, or with all of its arguments hostile. */

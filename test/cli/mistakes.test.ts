@@ -326,6 +326,13 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['taken', () => ['new-env', 'traces', '--dir', folder], /exists already; it is left as it is/],
   ['read-only', () => ['new-env', 'guess', '--dir', READ_ONLY], /cannot write \/sys\/nowhere\/guess/],
 
+  ['misspelt', () => ['new-agent', 'My Agent', '--dir', folder], /'My Agent' is no id; use lower-case letters/],
+  ['taken', () => ['new-agent', 'traces', '--dir', folder], /new-agent: .*exists already; it is left as it is/],
+  ['absent', () => ['new-agent'], /missing required argument 'name'/],
+  ['misspelt', () => ['new-study', 'My Study', '--dir', folder], /'My Study' is no id; use lower-case letters/],
+  ['taken', () => ['new-study', 'traces', '--dir', folder], /new-study: .*exists already; it is left as it is/],
+  ['absent', () => ['new-study'], /missing required argument 'name'/],
+
   ['absent', () => ['index', '/nowhere.jsonl'], /\/nowhere\.jsonl/],
   ['wrong file', () => ['index', noCorpus], /no-corpus\.jsonl: .*expected a JSON object a line/],
   ['wrong type', () => ['index', corpus, '--k1', 'much'], /--k1.*Expected a number of at least 0/],

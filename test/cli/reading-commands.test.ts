@@ -121,6 +121,8 @@ const WITHOUT_RUN = [
   'models',
   'check-env',
   'new-env',
+  'new-agent',
+  'new-study',
   'index',
   'worker',
   'serve-env',

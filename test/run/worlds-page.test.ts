@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { skeleton } from '../../src/cli/skeleton.ts';
+import { readTemplate } from '../../src/cli/templates.ts';
 import { packageRoot } from '../../src/runtime/module-url.ts';
 
 // Within the package, so that it finds itself and its dependencies by their names.
@@ -12,7 +12,8 @@ const folder = join(fileURLToPath(packageRoot), 'dist', `readme-${process.pid}`)
 
 beforeAll(() => {
   mkdirSync(join(folder, 'guess'), { recursive: true });
-  for (const [name, text] of Object.entries(skeleton('guess'))) writeFileSync(join(folder, 'guess', name), text);
+  for (const [name, text] of Object.entries(readTemplate('world', 'guess')))
+    writeFileSync(join(folder, 'guess', name), text);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
