@@ -55,7 +55,7 @@ export function readOptions(options: EnvOptions): Tau2Options {
     split: oneOf(options, 'split', ['published', 'full'], 'published'),
     maxSteps: integer(options, 'maxSteps', DEFAULT_LIMITS.maxSteps),
     maxErrors: integer(options, 'maxErrors', DEFAULT_LIMITS.maxErrors),
-    userTurns: integer(options, 'userTurns', 10),
+    userTurns: integer(options, 'userTurns', 20),
   };
 }
 

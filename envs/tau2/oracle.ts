@@ -1,4 +1,4 @@
-/** Oracle: makes the gold actions of a task one by one, says what must be said, and ends. */
+/** Oracle: makes the gold actions of a task one by one, asks the user for those of its own, says what must be said, and ends. */
 import { type AgentReply, NO_USAGE, printAgentReply } from '../../src/core/agent-call.ts';
 import type { Oracle } from '../../src/core/env.ts';
 import type { Tau2Options } from './options.ts';
@@ -10,8 +10,10 @@ export function oracle({ domain, user, userTurns }: Tau2Options): Oracle {
   return ({ index }) => {
     const { actions, communicate } = domain.tasks()[index]!.criteria ?? { actions: null, communicate: [] };
     const isSolo = user === 'solo';
-    const own = (actions ?? []).filter(({ side }) => isSolo || side === 'assistant');
-    const replies = own.map(({ name, args }) => reply('', [{ name, arguments: dumps(args as Map<string, PyValue>) }]));
+    const replies = (actions ?? []).map(({ side, name, args }) => {
+      if (isSolo || side === 'assistant') return reply('', [{ name, arguments: dumps(args as Map<string, PyValue>) }]);
+      return reply(`Please run ${[name, ...(args as Map<string, PyValue>).values()].join(' ')}.`);
+    });
     if (isSolo) replies.push(reply('', [{ name: 'done', arguments: '{}' }]));
     else replies.push(reply(['All done.', ...communicate].join(' ')));
     let next = 0;

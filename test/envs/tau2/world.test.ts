@@ -212,6 +212,7 @@ describe('the oracle', () => {
   it.each([
     ['retail', 'scripted', 114],
     ['airline', 'scripted', 50],
+    ['telecom', 'scripted', 2285],
     ['mock', 'scripted', 8], // two tasks ask the user or a judge for something
     ['mock', 'solo', 7],
   ])('of %s, %s, solves %d', async (domain, user, count) => {
