@@ -73,6 +73,7 @@ writeFileSync(join(folder, '.npmrc'), 'ignore-scripts=true\nfund=false\naudit=fa
 writeFileSync(join(folder, '.gitignore'), 'node_modules/\nruns/\n');
 const source = spec ?? `longplay@^${version}`;
 run(folder, 'npm', 'install', existsSync(source) ? resolve(source) : source);
+run(folder, 'npx', 'longplay', 'prune-engines'); // 497 MB become 133
 run(folder, 'npx', 'longplay', COMMANDS[kind], kind);
 
 const main = { world: 'env.mjs', agent: 'train.yaml', study: 'study.mjs' }[kind];

@@ -54,5 +54,6 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   algorithms: ['algorithms', 'algorithms --json'],
   models: ['models', 'models --json'],
+  'prune-engines': ['prune-engines --dry-run', 'prune-engines'],
   doctor: ['doctor', 'doctor --json', 'doctor --model /models/base --quantize int8'],
 };

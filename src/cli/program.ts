@@ -35,6 +35,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   gateway: async () => (await import('./commands/gateway.ts')).gateway,
   algorithms: async () => (await import('./commands/algorithms.ts')).algorithms,
   models: async () => (await import('./commands/models.ts')).models,
+  'prune-engines': async () => (await import('./commands/prune-engines.ts')).pruneEngines,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
 };
 

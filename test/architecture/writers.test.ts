@@ -55,6 +55,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/policy/pretrained/hub.ts',
     'src/policy/pretrained/model-cache.ts',
   ],
+  'less of an engine that is installed': ['src/run/prune-engines.ts'],
   'a base beside the runs': ['src/policy/pretrained/quantize.ts'],
   'a folder of its own that goes': [
     'src/run/check-model.ts',

@@ -48,9 +48,14 @@ describe('the package', { timeout: 120_000 }, () => {
       const archive = join(folder, 'longplay-0.1.0.tgz');
       const project = join(folder, 'project');
       mkdirSync(project);
-      writeFileSync(join(project, 'package.json'), '{ "private": true }');
+      writeFileSync(join(project, 'package.json'), '{ "name": "project", "version": "1.0.0", "private": true }');
       npm(project, 'install', '--no-audit', '--no-fund', '--ignore-scripts', archive);
       expect(existsSync(join(project, 'node_modules/onnxruntime-node'))).toBe(true);
+      const { components } = JSON.parse(npm(project, 'sbom', '--sbom-format', 'cyclonedx')) as {
+        components: readonly { readonly name: string }[];
+      };
+      const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object };
+      expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(dependencies)));
       const train = () =>
         spawnSync('npx', ['longplay', 'train', 'run.yaml'], { cwd: project, encoding: 'utf8', timeout: 300_000 });
       writeFileSync(

@@ -121,6 +121,7 @@ const WITHOUT_RUN = [
   'models',
   'check-env',
   'new-env',
+  'prune-engines',
   'new-agent',
   'new-study',
   'index',
