@@ -152,7 +152,7 @@ class Learner {
    */
   async save(): Promise<SaveReport> {
     const { checkpoint } = this.#init;
-    const { params, moments, reference, state } = this.#trainer;
+    const { params, moments, reference, average, state } = this.#trainer;
     const update = params.version;
     let report: SaveReport;
     try {
@@ -167,6 +167,7 @@ class Learner {
         params,
         moments,
         reference,
+        average,
         learner: { trainer: state, brokenInARow: this.#brokenInARow },
         rollout: run,
         horizon,
