@@ -17,6 +17,9 @@
 import { z } from 'zod';
 import type { AlgorithmFacts } from './facts.ts';
 
+/** Share that an average may keep: at 1 it would never move. */
+const MAX_DECAY = 0.999;
+
 const teacherSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('run'),
@@ -41,7 +44,7 @@ const teacherSchema = z.discriminatedUnion('type', [
     decay: z
       .number()
       .min(0)
-      .lt(1)
+      .max(MAX_DECAY)
       .default(0.95)
       .describe('Share of the average that an update keeps: θ_T ← decay·θ_T + (1 − decay)·θ.'),
   }),
@@ -49,7 +52,9 @@ const teacherSchema = z.discriminatedUnion('type', [
 
 /** Shape of `learner.distillation`. */
 export const distillationSchema = z.strictObject({
-  teacher: teacherSchema,
+  teacher: teacherSchema.describe(
+    "Teacher: another run, a model behind a server (tokens), or the average of the run's own weights.",
+  ),
   coef: z.number().positive().max(1e6).default(1).describe('Weight of the reverse KL to the teacher.'),
   useRewards: z
     .boolean()
@@ -66,14 +71,14 @@ export type TeacherType = DistillationConfig['teacher']['type'];
 export const distillationFacts: Readonly<Record<TeacherType, AlgorithmFacts>> = {
   run: {
     title: 'On-policy distillation (OPD, GKD)',
-    papers: ['2306.13649', 'https://thinkingmachines.ai/blog/on-policy-distillation'],
+    papers: ['2306.13649'],
     summary: 'Reverse KL to the newest checkpoint of another run, in the states that the student plays.',
     use: 'A trained policy is at hand: another size or architecture learns from it in a fraction of its steps.',
     keys: ['learner.distillation.coef', 'learner.distillation.useRewards'],
   },
   server: {
     title: 'On-policy distillation from a server',
-    papers: ['2306.13649', 'https://thinkingmachines.ai/blog/on-policy-distillation'],
+    papers: ['2306.13649'],
     summary: 'log π_T − log π of each sampled token joins its advantage; the server scores the tokens as a prompt.',
     use: 'Language models: a larger model of the same tokenizer behind vLLM teaches.',
     keys: ['learner.distillation.coef', 'learner.distillation.useRewards'],

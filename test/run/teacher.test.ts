@@ -1,14 +1,18 @@
 /** Teachers of a run: what is refused before play begins, in one line, and what is written down of them. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { Subject } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { resolveTeacherPath } from '../../src/config/paths.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
+import type { MetricsRow } from '../../src/metrics/metric-table.ts';
+import { replayRun } from '../../src/run/replay-learner.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { train } from '../../src/run/train.ts';
-import { smallConfig, temporaryFolder } from '../support/small-run.ts';
+import { withSmallCluster } from '../support/small-cluster.ts';
+import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folder = temporaryFolder('teacher');
 const path = join(folder, 'teacher');
@@ -195,5 +199,33 @@ describe('a run that goes on', () => {
     );
     rmSync(own, { recursive: true });
     await expect(goOn(pupil(6), 'pupil')).rejects.toThrow(/growing is no run/);
+  });
+
+  it('makes its updates again from its journal, with its teacher', { timeout: 120_000 }, async () => {
+    const config = smallConfig({
+      ...distils({ type: 'run', path }),
+      stop: { updates: 3 },
+      checkpoint: { everyUpdates: 9 },
+    });
+    const dir = join(folder, 'journalled');
+    await train({ config, dir, journal: true }).done;
+    rmSync(join(dir, 'checkpoints', '3'), { recursive: true });
+    expect(await replayRun(dir)).toEqual({ from: 0, updates: 3 });
+  });
+
+  it('is taught at the learner alone, where workers play', { timeout: 120_000 }, async () => {
+    const config = smallConfig({ ...distils({ type: 'run', path }), stop: { updates: 3 } });
+    const dir = join(folder, 'cluster');
+    createRunFolder(dir, config);
+    const metrics$ = new Subject<MetricsRow>();
+    const rows: MetricsRow[] = [];
+    metrics$.subscribe((row) => rows.push(row));
+    await withSmallCluster({ config, dir, envModule: textcraftUrl, metrics$ }, async ({ run, join: add }) => {
+      const training = run.train();
+      // The machine of a worker has not even a folder of the teacher.
+      await add(smallConfig({ ...distils({ type: 'run', path: join(folder, 'nowhere') }), stop: { updates: 3 } }));
+      expect((await training).status.version).toBe(3);
+    });
+    expect(rows.every(({ distillationKl }) => distillationKl! > 0)).toBe(true);
   });
 });

@@ -189,6 +189,20 @@ describe.each(decoders)('%s decoder', (decoder) => {
   });
 });
 
+it('many-layered models, which are computed layer by layer: a teacher and a student of nine', {
+  timeout: 60_000,
+}, async () => {
+  const groups = groupsOf('choice');
+  const teacher = runTeacher('choice', modelOf('choice', { layers: 9 }));
+  const model = modelOf('choice', { layers: 9 });
+  const { result, gradient, before } = await update('choice', { model }, teacher, groups, 'onnxruntime-node');
+  const its = await scored('choice', teacher.model, teacher.params, groups);
+  const own = await scored('choice', model, before, groups);
+  const kl = own.listed!.map((row, i) => row.reduce((sum, p, a) => sum + Math.exp(p) * (p - its.listed![i]![a]!), 0));
+  expect(result.stats.distillationKl).toBeCloseTo(kl.reduce((a, b) => a + b, 0) / kl.length, 4);
+  expect(Math.max(...Object.values(gradient).map((m) => Math.max(...m.map(Math.abs))))).toBeGreaterThan(1e-4);
+});
+
 describe('tokens', () => {
   it('their gain joins the advantage, and importance weighs both', async () => {
     // Decisions that older weights made: the gain is taken against the weights at the start of the update.

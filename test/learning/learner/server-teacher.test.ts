@@ -1,5 +1,5 @@
 /** A teacher behind a server, and the loss on the world's tokens: what a tiny language model learns by them. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -19,6 +19,7 @@ import {
 import { type TrainGroup, trainUnits, worldTokenCount } from '../../../src/learning/learner/training-batch.ts';
 import { weightFeeds } from '../../../src/learning/learner/weights.ts';
 import { setUpPolicy } from '../../../src/policy/setup.ts';
+import { createRunFolder } from '../../../src/run/run-folder.ts';
 import { worldPrompt } from '../../../src/text/prompts/world-prompt.ts';
 import { openText } from '../../../src/text/templates/model-text.ts';
 import { type FakeTeacherOptions, FakeTeacherServer, type Scorer } from '../../support/fake-teacher-server.ts';
@@ -207,6 +208,42 @@ it('a student comes nearer to its teacher behind a server, which is all that it 
       expect(kl.at(-1)).toBeLessThan(kl[0]! / 2);
     }),
   );
+});
+
+it('a language model is taught by a run of a larger one with its tokenizer', { timeout: 120_000 }, async () => {
+  const large = join(folder, 'large');
+  writeTinyChatModel(large, {
+    text: ['left right stop', 'at 0 at 1 at 2'],
+    merges: 40,
+    config: { num_hidden_layers: 2, hidden_size: 64 },
+    seed: 2,
+  });
+  await inFolder(async (root) => {
+    const path = join(root, 'teacher');
+    // An adapter beside a frozen base: the teacher's base is read from its own folder.
+    const taught = modelRun({ policy: { path: large, full: false } });
+    createRunFolder(path, taught);
+    await withToyRun(taught, path, async ({ run }) => {
+      await run.train();
+      expect((await run.save()).ok).toBe(true);
+    });
+    const teacher = { type: 'run' as const, path };
+    const config = modelRun({ stop: { updates: 6 }, learner: { distillation: { teacher }, groupsPerUpdate: 4 } });
+    const dir = join(root, 'student');
+    mkdirSync(dir);
+    await withToyRun(config, dir, async ({ run, rows, notices }) => {
+      await run.train();
+      const kl = rows.map(({ distillationKl }) => distillationKl!);
+      expect(kl.every(Number.isFinite)).toBe(true);
+      expect(Math.abs(kl[0]!)).toBeGreaterThan(0.01);
+      expect(notices).toContain(`the teacher is ${path}, update 1`);
+    });
+    // A model of another tokenizer does not fit.
+    const other = join(folder, 'other');
+    writeTinyChatModel(other, { text: ['quite other words'], merges: 20, config: { num_hidden_layers: 1 } });
+    const stranger = modelRun({ policy: { path: other }, learner: { distillation: { teacher } } });
+    await expect(withToyRun(stranger, dir, async () => {})).rejects.toThrow(/expected the vocabulary [\da-f]+, got/);
+  });
 });
 
 function setUp(config: RunConfig) {
