@@ -36,7 +36,7 @@ export interface DistilledSeed {
   readonly arms: Readonly<Record<Arm, Trial>>;
 }
 
-/** What is kept of the study. */
+/** Kept figures of the study. */
 interface Kept {
   readonly format: 1;
   /** Configuration of the teacher under seed 0. */

@@ -6,7 +6,7 @@
  *
  * Where the policy chooses from a list, the KL is exact over the listed actions, since both distributions are at hand:
  * KL = Σₐ π(a)·(log π(a) − log π_T(a)), a term of the graph (`src/compute/model/loss.ts`). Where it writes tokens, the teacher
- * gives the log-probability of each sampled token alone, and its gain joins the token's advantage ({@link distilledGain}):
+ * gives the log-probability of each sampled token alone, and its gain joins the token's advantage ({@link computeTeacherGain}):
  * the policy gradient of it has the gradient of the reverse KL as its expectation. Policy losses and off-policy corrections
  * apply to it like to any advantage.
  *
@@ -96,9 +96,9 @@ export const distillationFacts: Readonly<Record<TeacherType, AlgorithmFacts>> = 
 const MAX_GAIN = 20;
 
 /**
- * Gain of a sampled token: coef·(log π_T − log π), the difference held within ±20 nats.
+ * Computes the gain of a sampled token: coef·(log π_T − log π), the difference held within ±20 nats.
  * @param logprob log π of the policy that the loss's ratio is taken against
  */
-export function distilledGain(coef: number, teacher: number, logprob: number): number {
+export function computeTeacherGain(coef: number, teacher: number, logprob: number): number {
   return coef * Math.min(MAX_GAIN, Math.max(-MAX_GAIN, teacher - logprob));
 }

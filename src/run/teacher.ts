@@ -66,7 +66,7 @@ async function readTeacher(
 ): Promise<TeacherSpec> {
   const at = 'learner.distillation.teacher.path';
   const refuse = (why: string) => new UserError('BAD_CONFIG', `${at}: ${path}: ${why}`);
-  const { setup, update } = await under(at, async () => {
+  const { setup, update } = await nameKey(at, async () => {
     const taught = readRunConfig(path);
     checkReading(at, path, config, taught);
     const before = saved?.learner.trainer.teacher;
@@ -107,8 +107,8 @@ function checkReading(key: string, path: string, student: RunConfig, teacher: Ru
   }
 }
 
-/** Runs, and names the key in front of what is thrown. */
-async function under<T>(key: string, read: () => Promise<T>): Promise<T> {
+/** Names the key in front of what a function throws. */
+async function nameKey<T>(key: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (thrown) {

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { distilledGain } from '../../src/algo/distillation.ts';
+import { computeTeacherGain } from '../../src/algo/distillation.ts';
 import { interpret } from '../../src/compute/engine/reference.ts';
 import { entropyOf, policyLoss, reverseKl } from '../../src/compute/model/loss.ts';
 import { gradients } from '../../src/compute/tensor/gradients.ts';
@@ -192,10 +192,10 @@ describe('reverse KL to a teacher, of choices', () => {
 
 describe('gain of a sampled token', () => {
   it('by hand: coef·(log π_T − log π), within ±20 nats', () => {
-    expect(distilledGain(1, -1, -3)).toBe(2);
-    expect(distilledGain(0.5, -4, -1)).toBe(-1.5);
-    expect(distilledGain(2, -9999, -1)).toBe(-40);
-    expect(distilledGain(2, 0, -9999)).toBe(40);
+    expect(computeTeacherGain(1, -1, -3)).toBe(2);
+    expect(computeTeacherGain(0.5, -4, -1)).toBe(-1.5);
+    expect(computeTeacherGain(2, -9999, -1)).toBe(-40);
+    expect(computeTeacherGain(2, 0, -9999)).toBe(40);
   });
 
   it('its policy gradient has the slope of the reverse KL as its expectation', () => {
@@ -208,7 +208,8 @@ describe('gain of a sampled token', () => {
           // E over the sampled action a of −gain(a)·∂log π(a)/∂logit(b)
           const slope = listed.reduce(
             (sum, a) =>
-              sum - Math.exp(own[a]!) * distilledGain(1, teacher[a]!, own[a]!) * (Number(a === b) - Math.exp(own[b]!)),
+              sum -
+              Math.exp(own[a]!) * computeTeacherGain(1, teacher[a]!, own[a]!) * (Number(a === b) - Math.exp(own[b]!)),
             0,
           );
           expect(Math.abs(slope - wants[b]!)).toBeLessThanOrEqual(1e-6 * (1 + Math.abs(slope)));

@@ -4,7 +4,7 @@
  */
 import { type Estimate, type Extras, estimate } from '../../algo/advantages.ts';
 import { aggregationWeights } from '../../algo/aggregate.ts';
-import { distilledGain } from '../../algo/distillation.ts';
+import { computeTeacherGain } from '../../algo/distillation.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
 import { type Importance, importance } from '../../algo/importance.ts';
 import { klEstimate } from '../../algo/kl.ts';
@@ -172,7 +172,7 @@ function withoutAdvantages(one: Estimate): Estimate {
 /** Gains of the decisions by their teacher, where they are tokens; the KL of choices is a term of the loss instead. */
 function gainsOf({ distillation }: TrainerOptions, scores: TeacherScores, old: Float64Array): Float64Array | undefined {
   if (scores.listed) return undefined;
-  return scores.logprobs.map((logprob, i) => distilledGain(distillation!.coef, logprob, old[i]!));
+  return scores.logprobs.map((logprob, i) => computeTeacherGain(distillation!.coef, logprob, old[i]!));
 }
 
 /** Prepared groups with remembered episodes: (R − V)₊ is their advantage, the present policy the one that decided. */

@@ -67,10 +67,10 @@ interface WorldToken {
 }
 
 /**
- * Tokens of a member that the world wrote (with those of the template around them): all behind the first decision that no
- * decision sampled.
+ * Lists the tokens of a member that the world wrote, with those of the template around them: all behind the first decision
+ * that no decision sampled.
  */
-function worldTokens({ tokens, decisions }: TrainMember): WorldToken[] {
+function listWorldTokens({ tokens, decisions }: TrainMember): WorldToken[] {
   const decided = new Set(decisions.map(({ at }) => at));
   const found: WorldToken[] = [];
   for (let at = decisions[0]?.at ?? tokens.length; at + 1 < tokens.length; at++) {
@@ -79,10 +79,10 @@ function worldTokens({ tokens, decisions }: TrainMember): WorldToken[] {
   return found;
 }
 
-/** Number of the world's tokens that members read behind their first decisions. */
-export function worldTokenCount(groups: readonly TrainGroup[]): number {
+/** Counts the world's tokens that members read behind their first decisions. */
+export function countWorldTokens(groups: readonly TrainGroup[]): number {
   let count = 0;
-  for (const { members } of groups) for (const member of members) count += worldTokens(member).length;
+  for (const { members } of groups) for (const member of members) count += listWorldTokens(member).length;
   return count;
 }
 
@@ -304,7 +304,7 @@ export function trainingFeeds(
   feedOf: (decision: TrainDecision, at: number) => DecisionFeed = () => NOTHING,
   observationWeight?: number,
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
-  const layout = layoutOf(config, decoder, groups, observationWeight === undefined ? 0 : worldTokenCount(groups));
+  const layout = layoutOf(config, decoder, groups, observationWeight === undefined ? 0 : countWorldTokens(groups));
   const prompts = groups.map(({ prompt }) => prompt);
   const { feeds, rows } = decisionColumns(codec, { decoder, masked }, groups, layout, feedOf, observationWeight);
   return {
@@ -407,7 +407,7 @@ function decisionColumns(
         rowOf[decided++] = row;
       }
       if (observed) {
-        for (const { at, id } of worldTokens(member)) {
+        for (const { at, id } of listWorldTokens(member)) {
           index[predicted] = start + at;
           inverse[start + at] = predicted;
           chosen[predicted] = id;

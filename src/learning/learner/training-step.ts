@@ -12,11 +12,11 @@ import { microBatches, sumPasses } from './micro-batches.ts';
 import { auxiliaryLosses, type TrainerOptions } from './options.ts';
 import { openReplicas, type Replica } from './replica.ts';
 import {
+  countWorldTokens,
   type DecisionFeed,
   type TrainDecision,
   type TrainGroup,
   trainingFeeds,
-  worldTokenCount,
 } from './training-batch.ts';
 
 type Feeds = Readonly<Record<string, HostTensor>>;
@@ -74,7 +74,7 @@ export class TrainingStep {
   ): Promise<Feeds> {
     const { model, codec, maxTokens, observationCoef } = this.#options;
     // The mean over all of the world's tokens of the minibatch, of which a pass may hold a part.
-    const share = observationCoef === undefined ? undefined : 1 / Math.max(1, worldTokenCount(groups));
+    const share = observationCoef === undefined ? undefined : 1 / Math.max(1, countWorldTokens(groups));
     const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds, share).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
     const passes =

@@ -12,7 +12,8 @@ import { initialParams, type ParamSet } from '../../../src/compute/model/paramet
 import { type DecoderKind, logprobsGraph } from '../../../src/compute/model/programs.ts';
 import type { Group } from '../../../src/core/trajectory.ts';
 import { measure } from '../../../src/learning/learner/measure.ts';
-import { averageParams, checkTeacher, type TeacherSpec } from '../../../src/learning/learner/teacher.ts';
+import { feedOf, prepare } from '../../../src/learning/learner/prepare.ts';
+import { averageParams, checkTeacher, type Teacher, type TeacherSpec } from '../../../src/learning/learner/teacher.ts';
 import { Trainer, type TrainerOptions } from '../../../src/learning/learner/trainer.ts';
 import { decisionsOf, trainUnits } from '../../../src/learning/learner/training-batch.ts';
 import { createRunFolder } from '../../../src/run/run-folder.ts';
@@ -20,7 +21,7 @@ import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
 import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { inFolder, type ToyConfig, toyConfig, withToyRun } from '../../support/toy-run.ts';
-import { view } from '../../support/toy-worlds.ts';
+import { type ToyWorld, view } from '../../support/toy-worlds.ts';
 
 const codec = new ViewCodec(view);
 const decoders = ['choice', 'tokens'] as const;
@@ -66,8 +67,8 @@ function optionsOf(decoder: DecoderKind, change: Partial<TrainerOptions> = {}): 
   };
 }
 
-const groupsOf = (decoder: DecoderKind) =>
-  toyGroups({ world: 'chain', codec, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version: 0 });
+const groupsOf = (decoder: DecoderKind, world: ToyWorld = 'chain') =>
+  toyGroups({ world, codec, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version: 0 });
 
 async function update(
   decoder: DecoderKind,
@@ -113,20 +114,26 @@ describe.each(decoders)('%s decoder', (decoder) => {
     }
   });
 
-  it('reports the reverse KL of the student to its teacher', async () => {
-    const groups = groupsOf(decoder);
+  // In `memory` the second turn lists other actions than the first: the third and fourth of the group.
+  it.each(['chain', 'memory'] as const)('reports the reverse KL of the student to its teacher: %s', async (world) => {
+    const groups = groupsOf(decoder, world);
     const teacher = runTeacher(decoder);
-    const { result, before } = await update(decoder, {}, teacher);
+    const { result, before } = await update(decoder, {}, teacher, groups);
     const its = await scored(decoder, teacher.model, teacher.params, groups);
     const own = await scored(decoder, optionsOf(decoder).model, before, groups);
     const byHand = its.decisions.map((decision, i) => {
       // Choices: exact over the list, under present weights. Tokens: log π − log π_T of the sample, as it was drawn.
       if (!its.listed?.[i]) return decision.logprob - its.logprobs[i]!;
+      // The list is that of the decision: its chosen action has the log-probability that was measured alone.
+      const chosen = decision.allowed!.indexOf(decision.chosen);
+      expect(its.listed[i]![chosen]).toBeCloseTo(its.logprobs[i]!, 6);
+      const listed = its.listed[i]!.reduce((sum, q) => sum + Math.exp(q), 0);
+      expect(listed).toBeCloseTo(1, 5);
       return own.listed![i]!.reduce((sum, p, a) => sum + Math.exp(p) * (p - its.listed![i]![a]!), 0);
     });
-    const mean = byHand.reduce((a, b) => a + b, 0) / byHand.length;
+    const mean = byHand.reduce((x, y) => x + y, 0) / byHand.length;
     expect(result.stats.distillationKl).toBeCloseTo(mean, 5);
-    expect(Math.abs(mean)).toBeGreaterThan(0.01);
+    expect(Math.abs(mean)).toBeGreaterThan(0.003);
   });
 
   it('asks for nothing of the rewards, and keeps groups that all scored the same', async () => {
@@ -204,8 +211,8 @@ it('many-layered models, which are computed layer by layer: a teacher and a stud
 });
 
 describe('tokens', () => {
-  it('their gain joins the advantage, and importance weighs both', async () => {
-    // Decisions that older weights made: the gain is taken against the weights at the start of the update.
+  it('their gain is taken against the policy of the ratio, joins the advantage, and importance weighs both', async () => {
+    // Decisions that older weights made: the ratio is taken to the weights at the start of the update.
     const stale = toyGroups({
       world: 'chain',
       codec,
@@ -216,14 +223,44 @@ describe('tokens', () => {
       seed: 7,
       version: -1,
     });
-    const offPolicy = { type: 'truncated', cap: 2, per: 'token' } as const;
-    const { result, before } = await update('tokens', { offPolicy }, undefined, stale);
-    const teacher = runTeacher('tokens');
-    const its = await scored('tokens', teacher.model, teacher.params, stale);
-    const own = await scored('tokens', modelOf('tokens'), before, stale);
-    const mean = its.logprobs.reduce((sum, one, i) => sum + own.logprobs[i]! - one, 0) / its.logprobs.length;
-    expect(result.stats.distillationKl).toBeCloseTo(mean, 5);
-    expect(result.stats.importanceMean).not.toBe(1);
+    const options = optionsOf('tokens', {
+      offPolicy: { type: 'truncated', cap: 2, per: 'token' },
+      distillation: { coef: 0.5, useRewards: true },
+    });
+    const engine = await openEngine({ name: 'reference' });
+    const program = await engine.compile(logprobsGraph(options.model, { decoder: 'tokens', masked: true }));
+    const params = initialParams(options.model, 1);
+    const scoreOf = (i: number) => -1 - (i % 7) / 3;
+    const teacher: Teacher = {
+      identity: { type: 'ema' },
+      average: undefined,
+      follow() {},
+      async dispose() {},
+      async score(units) {
+        return { logprobs: Float64Array.from(decisionsOf(units.flat()), (_, i) => scoreOf(i)), listed: undefined };
+      },
+    };
+    const measuring = { model: options.model, codec, decoder: 'tokens' as const, program };
+    const learning = { options, params, reference: undefined, klCoefficient: 0, teacher, measuring };
+    const prepared = await prepare(learning, stale, () => undefined);
+    if ('broken' in prepared) throw new Error(prepared.broken.message);
+    const groups = prepared.units.flat();
+    const feed = feedOf(options, groups, prepared)!;
+    const own = await scored('tokens', options.model, params, stale);
+    await engine.dispose();
+    let apart = 0;
+    for (const [i, decision] of decisionsOf(groups).entries()) {
+      const present = own.logprobs[i]!;
+      const importance = Math.min(2, Math.exp(present - decision.logprob));
+      const reward = prepared.estimates[decision.trajectory]!.advantages[decision.turn]!;
+      const fed = feed(decision);
+      expect(fed.oldLogprob).toBeCloseTo(present, 6);
+      expect(fed.advantage).toBeCloseTo((reward + 0.5 * (scoreOf(i) - present)) * importance, 6);
+      if (Math.abs(present - decision.logprob) > 0.01) apart++;
+    }
+    expect(apart).toBeGreaterThan(20);
+    const mean = own.logprobs.reduce((sum, one, i) => sum + one - scoreOf(i), 0) / own.logprobs.length;
+    expect(prepared.stats.distillationKl).toBeCloseTo(mean, 6);
   });
 });
 

@@ -16,7 +16,7 @@ import {
   readScores,
   type TeacherServer,
 } from '../../../src/learning/learner/server-teacher.ts';
-import { type TrainGroup, trainUnits, worldTokenCount } from '../../../src/learning/learner/training-batch.ts';
+import { countWorldTokens, type TrainGroup, trainUnits } from '../../../src/learning/learner/training-batch.ts';
 import { weightFeeds } from '../../../src/learning/learner/weights.ts';
 import { setUpPolicy } from '../../../src/policy/setup.ts';
 import { createRunFolder } from '../../../src/run/run-folder.ts';
@@ -276,7 +276,7 @@ describe("the world's tokens (ECHO)", () => {
     const groups = trainUnits(codec, [one!], 0).flat();
     const read = one!.turns.slice(1).reduce((sum, { decision }) => sum + decision!.context.length, 0);
     expect(read).toBeGreaterThan(5);
-    expect(worldTokenCount(groups)).toBe(read);
+    expect(countWorldTokens(groups)).toBe(read);
   });
 
   it('weigh as a plain forward pass computes them, in one pass or many', { timeout: 60_000 }, async () => {
