@@ -48,7 +48,14 @@ async function openSpec(
     return { type: 'ema', decay: teacher.decay, params: average, identity: { type: 'ema' } };
   }
   if (teacher.type === 'server') {
-    const key = teacher.apiKeyEnv === undefined ? undefined : readApiKey(teacher.apiKeyEnv);
+    const { apiKeyEnv } = teacher;
+    const key = apiKeyEnv === undefined ? undefined : readApiKey(apiKeyEnv);
+    if (apiKeyEnv !== undefined && key === undefined) {
+      throw new UserError(
+        'BAD_CONFIG',
+        `learner.distillation.teacher.apiKeyEnv: expected a key in ${apiKeyEnv}, which is not set; set it, or leave apiKeyEnv out`,
+      );
+    }
     const ids = [...student.codec.spell(PROBE_TEXT)];
     const server = await connectTeacher({ url: teacher.url, model: teacher.model, key }, { text: PROBE_TEXT, ids });
     return { type: 'server', server, identity: { type: 'server', model: server.model } };

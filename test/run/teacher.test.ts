@@ -10,6 +10,7 @@ import { loadNewestOf } from '../../src/learning/learner/run-checkpoint.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { replayRun } from '../../src/run/replay-learner.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
+import { prepareTeacher } from '../../src/run/teacher.ts';
 import { train } from '../../src/run/train.ts';
 import { withSmallCluster } from '../support/small-cluster.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
@@ -84,6 +85,19 @@ describe('a teacher that cannot teach is refused in one line, and leaves no run 
     createRunFolder(random, smallConfig({ policy: { kind: 'random' } }));
     await mistake(distils({ type: 'run', path: random }), /learner\.distillation\.teacher\.path: /);
   });
+});
+
+it('a key that is not set is missed before its server is asked', async () => {
+  const teacher = { type: 'server', url: 'http://127.0.0.1:9', apiKeyEnv: 'LONGPLAY_NO_SUCH_KEY' };
+  const config = smallConfig({
+    ...distils(teacher),
+    policy: { kind: 'checkpoint', path: 'm', decoder: 'tokens', masked: false },
+  });
+  const student = {} as NonNullable<Parameters<typeof prepareTeacher>[1]>;
+  const world = {} as Parameters<typeof prepareTeacher>[2];
+  await expect(prepareTeacher(config, student, world)).rejects.toThrow(
+    /^learner\.distillation\.teacher\.apiKeyEnv: expected a key in LONGPLAY_NO_SUCH_KEY, which is not set/,
+  );
 });
 
 describe('keys that do not go together', () => {
