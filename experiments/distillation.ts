@@ -23,6 +23,8 @@ import { averageOver, bySeed, configureTrial, type StudyOptions, type Trial, tra
 const FILE = 'quickstart.yaml';
 /** Share of the teacher's environment steps that the others have. */
 const SHARE = 1 / 4;
+/** Weights are played as they were saved last: after every tenth update, since a student makes few. */
+const SAVED = 'checkpoint.everyUpdates=10';
 /** Points that a student may be behind its teacher. */
 const BAR = 3;
 
@@ -45,7 +47,8 @@ interface Kept {
 }
 
 /** Runs what is left of the study. */
-export async function distillation({ seeds, envSteps, settings = [] }: StudyOptions): Promise<void> {
+export async function distillation({ seeds, envSteps, settings: given = [] }: StudyOptions): Promise<void> {
+  const settings = [SAVED, ...given];
   const { json } = resultFiles('distillation');
   const config = configureTrial(FILE, 0, envSteps, settings);
   const kept = existsSync(json) ? (JSON.parse(readFileSync(json, 'utf8')) as Kept) : undefined;

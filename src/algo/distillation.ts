@@ -10,7 +10,7 @@
  * the policy gradient of it has the gradient of the reverse KL as its expectation. Policy losses and off-policy corrections
  * apply to it like to any advantage.
  *
- * @see Agarwal et al. 2023 (GKD), eq. 2 and 3 with λ = 1 and the reverse KL as divergence. https://arxiv.org/abs/2306.13649
+ * @see Agarwal et al. 2023 (GKD), §3: L_GKD with λ = 1 and the reverse KL as divergence. https://arxiv.org/abs/2306.13649
  * @see Thinking Machines 2025, On-Policy Distillation (advantage = log π_T − log π, discount 0),
  *   https://thinkingmachines.ai/blog/on-policy-distillation
  */

@@ -32,7 +32,7 @@ const array = (shape: readonly number[], values: readonly number[]): NdArray => 
   data: Float64Array.from(values),
 });
 
-/** Σ w·Σ p·(log p − log q), GKD's eq. 2 with the reverse KL. */
+/** Σ w·Σ p·(log p − log q), GKD's divergence, the reverse KL. */
 function twin(choices: readonly Choice[], logits: readonly number[]): number {
   return choices.reduce((sum, { teacher, weight }, i) => {
     const own = logits.slice(i * ACTIONS, (i + 1) * ACTIONS);

@@ -75,7 +75,7 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
  *   ℓ  = −min(rA, clip(r, 1−ε_lo, 1+ε_hi)A) for `ppo_clip`; the others are in surrogates.ts
  *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
- *   + c_D Σₜ wₜ·Σₐ π(a)·(log π(a) − log π_T(a))            `distils` (GKD, eq. 2: https://arxiv.org/abs/2306.13649)
+ *   + c_D Σₜ wₜ·Σₐ π(a)·(log π(a) − log π_T(a))            `distils` (GKD, §3: https://arxiv.org/abs/2306.13649)
  *   + c_O Σₜ oₜ·(−log πₜ)                                  `predictsWorld` (ECHO: https://arxiv.org/abs/2605.24517)
  *
  * log π − log π_old and x are clamped to ±20 first: beyond, the ratio stays e^±20 and neither it nor a KL has a slope.
