@@ -9,7 +9,7 @@
  * Prints      Success on the test tasks with 95 % intervals over seeds and tasks, paired differences to the teacher over seeds, each
  *             seed by itself; and writes experiments/results/distillation.md.
  * Expected    A student within 3 points of its teacher; reinforcement far behind after as many steps.
- * Wall-clock  A quarter of an hour a seed on two idle cores.
+ * Wall-clock  Some twenty minutes a seed on two idle cores.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
