@@ -14,6 +14,7 @@ import type { Env } from '../src/core/env.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
 import type { AttemptOptions } from '../src/http/attempts.ts';
+import type { TeacherSpec } from '../src/learning/learner/teacher.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import type { RunStatus } from '../src/metrics/run-status.ts';
@@ -121,6 +122,8 @@ export interface PreparedRun {
   /** Memory that the world's `share` made for its env hosts. */
   readonly shared: unknown;
   readonly policy: Policy | undefined;
+  /** Teacher of a run that distils. */
+  readonly teacher: TeacherSpec | undefined;
   /** OpenAI-compatible server whose model plays. */
   readonly server: Connection | undefined;
   /** Id of the view that the policy reads through, if any. */

@@ -1,7 +1,10 @@
 /** Learner of a recorded run, alone: it is handed the groups of the journal again, and makes its updates again. */
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
+import type { WorldPrompt } from '../src/core/prompt.ts';
+import type { View } from '../src/core/view.ts';
 import { listTrainTasks } from '../src/learning/evaluation/tasks.ts';
+import type { TeacherSpec } from '../src/learning/learner/teacher.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import { fetchModel } from '../src/policy/pretrained/hub.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
@@ -17,7 +20,7 @@ import { learnerInit } from './learner/init.ts';
 import type { GroupFinished, Weights } from './learner/protocol.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
-import type { RunOptions } from './options.ts';
+import type { Policy, RunOptions } from './options.ts';
 import { schedulerInit } from './scheduler/init.ts';
 import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
 import { replayJournal } from './scheduler/replay-journal.ts';
@@ -31,6 +34,11 @@ export interface ReplayOptions {
   /** Checkpoint to begin with. */
   readonly checkpoint: LoadedCheckpoint;
   readonly envModule: URL;
+  /** Prepares the teacher of a run that distils. */
+  readonly prepareTeacher: (
+    policy: Policy,
+    world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  ) => Promise<TeacherSpec | undefined>;
 }
 
 /** Update of a replay: the digest that was recorded, and that of the weights made again. */
@@ -73,7 +81,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
     // Stand-ins for the actors that a learner reports its updates to.
     await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: createListener(made) }));
     await system.spawn<InferenceCommand>('inference', () => ({ handlers: SILENT }));
-    const init = learnerInit(as, policy);
+    const init = learnerInit(as, policy, undefined, await options.prepareTeacher(policy, world));
     const never = { ...init.checkpoint, everyUpdates: Number.MAX_SAFE_INTEGER };
     const maxUpdates = recorded.at(-1)?.[0] ?? params.version;
     const learner = await spawnLearner(system, { ...init, maxUpdates, checkpoint: never }, capacities(config).learner);

@@ -80,7 +80,7 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
     if (server) await spawnRemoteInference(system, remoteInit(options, prompt, server), capacities.inference);
     else await spawnInference(system, inferenceInit(options, policy), capacities.inference);
     if (learn && policy)
-      await spawnLearner(system, learnerInit(options, policy, prepared.identity), capacities.learner);
+      await spawnLearner(system, learnerInit(options, policy, prepared.identity, prepared.teacher), capacities.learner);
     return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();

@@ -5,6 +5,7 @@ import { collectFlag, MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { agents } from './agents.ts';
 import { type ClusterStudy, cluster } from './cluster.ts';
+import { distillation } from './distillation.ts';
 import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { type ImitationOptions, imitation } from './imitation.ts';
@@ -44,6 +45,7 @@ export function experimentProgram(): Command {
       .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
       .action((flags: StudyOptions) => runCommand(() => run(flags)));
   inSeeds('agents', 'programs that call a model, as they are: AI SDK and Python', agents);
+  inSeeds('distillation', 'TextCraft: a fresh policy taught by a trained one, in a quarter of the steps', distillation);
   inSeeds('searchqa', 'SearchQA from scratch', searchqa);
   inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
   inSeeds('terminal', 'the terminal from scratch: unseen tasks, and unseen families', terminal);

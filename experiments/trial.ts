@@ -82,14 +82,15 @@ export async function runStudy(
     if (study.trials.some((trial) => trial.seed === seed)) continue;
     const drawn = configureTrial(file, seed, envSteps, settings);
     const start = playsStart ? { start: await playTrial(drawn, evaluated, ['sampled', 'greedy']) } : {};
-    study.trials.push({ ...(await train(drawn, evaluated)), ...start });
+    study.trials.push({ ...(await trainTrial(drawn, evaluated)), ...start });
     keep();
     process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
   }
   return study;
 }
 
-function configureTrial(
+/** Configuration of a seed: that of a file in experiments/, its budget and further settings. */
+export function configureTrial(
   file: string,
   seed: number,
   envSteps: number | undefined,
@@ -150,8 +151,15 @@ export function bySeed(
   ]);
 }
 
-/** Trains a configuration in a temporary folder and plays its evaluated tasks by what it saved last. */
-async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
+/**
+ * Trains a configuration in a temporary folder and plays its evaluated tasks by what it saved last.
+ * @param use called with the folder before it goes
+ */
+export async function trainTrial(
+  config: RunConfig,
+  evaluated: EnvOptions,
+  use: (dir: string, trial: Trial) => Promise<void> = async () => {},
+): Promise<Trial> {
   const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.seed}`);
   createRunFolder(dir, config);
   try {
@@ -161,7 +169,9 @@ async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
     const { user, system } = process.cpuUsage(before);
     const figures = await playTrial(config, evaluated, ['sampled', 'greedy'], loadNewestOf(dir));
     const cpuSeconds = (user + system) / 1e6;
-    return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
+    const trial = { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
+    await use(dir, trial);
+    return trial;
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

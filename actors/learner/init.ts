@@ -1,6 +1,7 @@
 /** Init of the learner, picked from the options of a run. */
 import { join } from 'node:path';
 import { trainerOptions } from '../../src/learning/learner/options.ts';
+import type { TeacherSpec } from '../../src/learning/learner/teacher.ts';
 import { workerUrl } from '../../src/runtime/module-url.ts';
 import {
   CLUSTER_PATHS,
@@ -13,8 +14,11 @@ import {
 } from '../options.ts';
 import type { LearnerInit } from './protocol.ts';
 
-/** @param run identity of the run, where its folder has one */
-export function learnerInit(options: RunOptions, policy: Policy, run?: string): LearnerInit {
+/**
+ * @param run identity of the run, where its folder has one
+ * @param teacher that the configuration names
+ */
+export function learnerInit(options: RunOptions, policy: Policy, run?: string, teacher?: TeacherSpec): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
   const { params, saved, model, identity, chat } = policy;
@@ -24,7 +28,7 @@ export function learnerInit(options: RunOptions, policy: Policy, run?: string): 
     chat,
     // Threads of their own would change nothing in a serial run but its speed, and one thread is what it promises.
     trainer: { ...trainerOptions(config, model), ...(mode === 'serial' ? { replicas: 1 } : {}) },
-    start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
+    start: { params, moments: saved?.moments, reference: saved?.reference, teacher, state: saved?.learner },
     breaker: { ...options.limits?.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,

@@ -219,7 +219,7 @@ class Learner {
    */
   async save(): Promise<SaveReport> {
     const { checkpoint } = this.#init;
-    const { params, moments, reference, state } = this.#trainer;
+    const { params, moments, reference, average, state } = this.#trainer;
     const update = params.version;
     let report: SaveReport;
     try {
@@ -234,6 +234,7 @@ class Learner {
         params,
         moments,
         reference,
+        average,
         learner: { trainer: state, brokenInARow: this.#brokenInARow },
         rollout: run,
         horizon,

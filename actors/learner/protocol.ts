@@ -5,6 +5,7 @@ import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { LearnerState } from '../../src/learning/learner/run-state.ts';
+import type { TeacherSpec } from '../../src/learning/learner/teacher.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learning/learner/trainer.ts';
 import type { UpdateStats } from '../../src/learning/schedule/horizon-schedule.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
@@ -106,6 +107,7 @@ export interface LearnerInit
     readonly params: ParamSet;
     readonly moments?: Moments | undefined;
     readonly reference?: ParamSet | undefined;
+    readonly teacher?: TeacherSpec | undefined;
     readonly state?: LearnerState | undefined;
   };
   /** Rule for updates that are not finite; absent values have the defaults. */

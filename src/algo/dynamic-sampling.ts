@@ -53,13 +53,19 @@ export interface Filtering {
   /** Leaves out groups whose members all scored the same when true. */
   readonly filterGroups: boolean;
   readonly kl?: { readonly in: 'loss' | 'reward' } | undefined;
+  /** Present where a teacher scores decisions. */
+  readonly distillation?: object | undefined;
+  /** Weight of the loss on the world's tokens. */
+  readonly observationCoef?: number | undefined;
 }
 
 /**
  * True when groups are left out at all: only an estimator that compares whole trajectories learns nothing from equal
- * scores. One that compares turns (`credit: 'turn'`, GiGPO) may find a signal in them, and a critic needs no comparison.
+ * scores. One that compares turns (`credit: 'turn'`, GiGPO) may find a signal in them, and a critic needs no comparison. A
+ * teacher, and the world's tokens, teach whatever the scores.
  */
-export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
+export function filtersGroups({ estimator, filterGroups, distillation, observationCoef }: Filtering): boolean {
+  if (distillation || observationCoef !== undefined) return false;
   return filterGroups && estimatorOf(estimator).comparesTrajectories(estimator);
 }
 

@@ -1,7 +1,7 @@
 /** Configuration file of a command. */
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
-import { resolvePolicyPaths } from '../config/paths.ts';
+import { resolvePolicyPaths, resolveTeacherPath } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -26,6 +26,12 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
 
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
 export function locatePaths(config: RunConfig, path: string): RunConfig {
-  const { env, policy } = config;
-  return { ...config, env: locateEnv(env, dirname(path)), policy: resolvePolicyPaths(policy, process.cwd()) };
+  const { env, policy, learner } = config;
+  const here = process.cwd();
+  return {
+    ...config,
+    env: locateEnv(env, dirname(path)),
+    policy: resolvePolicyPaths(policy, here),
+    learner: resolveTeacherPath(learner, here),
+  };
 }

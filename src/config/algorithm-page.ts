@@ -5,14 +5,14 @@ import { EQUIVALENTS } from './equivalents.ts';
 const INTRODUCTION = `# Algorithms
 
 What an update may compute, from the registries in \`src/algo\`; \`longplay algorithms\` prints the same. A policy loss, an
-advantage, an aggregation and a correction are chosen apart from each other: each loss takes each advantage.
+advantage, an aggregation, a correction and a teacher are chosen apart from each other: each loss takes each advantage.
 
 \`\`\`
 npx longplay train experiments/quickstart.yaml --set 'learner.policyLoss={type: cispo}' --set 'learner.estimator={algorithm: max_rl}'
 \`\`\`
 
 Ranges and meanings of all keys are in [CONFIG.md](CONFIG.md). Some combinations are refused in one line: a policy loss
-with \`agent_evol\`, which imitates; \`learner.clipLow\` or \`clipHigh\` other than its
+or a teacher with \`agent_evol\`, which imitates; \`learner.clipLow\` or \`clipHigh\` other than its
 default with a loss that does not read it; a geometric mean of one ratio; \`pass_at_k\` with groups smaller than k.
 `;
 
@@ -30,6 +30,12 @@ const RECIPES = `## Recipes
 | M2PO | \`learner.offPolicy={type: second_moment, threshold: 0.04}\`, \`learner.policyLoss={type: unclipped}\`, \`learner.epochs=1\` |
 | HGPO | \`learner.estimator={algorithm: hgpo, history: 2, alpha: 1, gamma: 0.95}\` |
 | Pass@k training | \`learner.estimator={algorithm: pass_at_k, k: 4}\` |
+| On-policy distillation | \`learner.distillation={teacher: {type: run, path: runs/teacher}}\`, \`learner.entropyCoef=0\`; one episode a task is enough (\`rollout.groupSize=1\`) |
+| RL beside a teacher | \`learner.distillation={teacher: {type: run, path: runs/teacher}, coef: 0.3, useRewards: true}\` |
+| Distillation from vLLM | \`learner.distillation={teacher: {type: server, url: http://127.0.0.1:8000, model: big, apiKeyEnv: TEACHER_KEY}}\` |
+| Self-distillation (EMA-PG) | \`learner.distillation={teacher: {type: ema, decay: 0.95}, coef: 0.1, useRewards: true}\` |
+| TCOD (F2B) | distillation with \`horizon={type: linear, rounds: [4, 24], steps_scaling_inter: 200}\`: a turn more every η = 200/20 updates |
+| ECHO | \`learner.observationCoef=0.05\` with a language model that writes freely ([2605.24517](https://arxiv.org/abs/2605.24517)) |
 `;
 
 /** Renders the page. */

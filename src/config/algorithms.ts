@@ -1,8 +1,9 @@
 /**
- * Table of algorithms: every policy loss, estimator of advantages, aggregation and off-policy correction, with paper,
- * use and keys. Made from the registries of `src/algo` and from the schema of the configuration.
+ * Table of algorithms: every policy loss, estimator of advantages, aggregation, off-policy correction and teacher, with
+ * paper, use and keys. Made from the registries of `src/algo` and from the schema of the configuration.
  */
 import { aggregationFacts } from '../algo/aggregate.ts';
+import { distillationFacts } from '../algo/distillation.ts';
 import { estimatorFacts } from '../algo/estimators.ts';
 import type { AlgorithmFacts } from '../algo/facts.ts';
 import { offPolicyFacts } from '../algo/off-policy.ts';
@@ -37,6 +38,12 @@ export const ALGORITHM_PARTS: readonly AlgorithmPart[] = [
   { title: 'Advantages', path: 'learner.estimator', discriminator: 'algorithm', facts: estimatorFacts },
   { title: 'Aggregation', path: 'learner.estimator.aggregation', discriminator: 'type', facts: aggregationFacts },
   { title: 'Off-policy corrections', path: 'learner.offPolicy', discriminator: 'type', facts: offPolicyFacts },
+  {
+    title: 'On-policy distillation',
+    path: 'learner.distillation.teacher',
+    discriminator: 'type',
+    facts: distillationFacts,
+  },
 ];
 
 /**

@@ -27,7 +27,8 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   const { algorithm } = learner.estimator;
   const estimator = estimatorOf(learner.estimator);
   const { needsGroup, needsCritic } = estimator;
-  const minMembers = needsGroup ? (estimator.minMembers?.(learner.estimator) ?? 2) : 1;
+  const learnsFromRewards = learner.distillation?.useRewards ?? true;
+  const minMembers = needsGroup && learnsFromRewards ? (estimator.minMembers?.(learner.estimator) ?? 2) : 1;
   if (rollout.groupSize < minMembers) {
     throw new UserError(
       'BAD_CONFIG',
@@ -41,6 +42,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
       `${source}: learner.ranking: a judge compares episodes of one task; expected rollout.groupSize of 2 or more, got ${rollout.groupSize}`,
     );
   }
+  checkDistillation(config, source);
   if (needsCritic && learner.valueCoef === 0) {
     throw new UserError(
       'BAD_CONFIG',
@@ -85,7 +87,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   if (maxGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory, max_rl, pass_at_k)`,
+      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups, an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory, max_rl, pass_at_k), and neither distillation nor observationCoef`,
     );
   }
 }
@@ -111,6 +113,55 @@ function checkLoss({ learner, policy }: RunConfig, source: string): void {
       'offPolicy.geometricMean',
       `per ${offPolicy.per} a weight is of one ratio; expected per: trajectory, or leave it out`,
     );
+  }
+}
+
+/** Refuses teachers and losses on the world's tokens that the policy cannot have. @throws {UserError} BAD_CONFIG */
+function checkDistillation({ learner, policy }: RunConfig, source: string): void {
+  const { distillation, observationCoef, estimator } = learner;
+  const refuse = (key: string, why: string) => {
+    throw new UserError('BAD_CONFIG', `${source}: learner.${key}: ${why}`);
+  };
+  const writesFreely = policyKindOf({ policy }).isLanguageModel && !policy.masked;
+  const imitates = estimatorOf(estimator).objective === 'likelihood';
+  if (observationCoef !== undefined) {
+    if (imitates) refuse('observationCoef', `${estimator.algorithm} imitates; leave observationCoef out`);
+    if (!writesFreely) {
+      const has = policy.masked ? `${policy.kind} with policy.masked` : policy.kind;
+      refuse(
+        'observationCoef',
+        `the world's tokens are predicted by a language model that writes freely (policy.kind: checkpoint or server, policy.masked: false), got ${has}; the local policy reads a view whole and has no way to predict it`,
+      );
+    }
+  }
+  if (!distillation) return;
+  const { teacher, useRewards } = distillation;
+  if (imitates) refuse('distillation', `${estimator.algorithm} imitates already; leave distillation out`);
+  if (learner.selfImitation) refuse('selfImitation', 'a teacher scores what is played now; leave selfImitation out');
+  if (teacher.type === 'server' && !writesFreely) {
+    refuse(
+      'distillation.teacher.type',
+      `a server scores tokens that were written freely; expected policy.kind: checkpoint or server with policy.masked: false, got ${policy.kind}${policy.masked ? ' with policy.masked' : ''}; use a teacher of type run`,
+    );
+  }
+  if (useRewards) return;
+  if (teacher.type === 'ema') {
+    refuse(
+      'distillation.useRewards',
+      'the average of its own weights teaches nothing new by itself; expected true with a teacher of type ema, got false',
+    );
+  }
+  if (learner.ranking) {
+    refuse('ranking', 'nothing is learnt from rewards; leave it out, or set learner.distillation.useRewards');
+  }
+  if (learner.kl?.in === 'reward') {
+    refuse(
+      'kl.in',
+      'nothing is learnt from rewards; expected loss, got reward, or set learner.distillation.useRewards',
+    );
+  }
+  if (learner.policyLoss && policy.decoder === 'choice') {
+    refuse('policyLoss', 'nothing is learnt from rewards; leave it out, or set learner.distillation.useRewards');
   }
 }
 

@@ -38,3 +38,14 @@ export function resolvePolicyPaths(policy: RunConfig['policy'], folder: string):
     adapter: adapter.init === undefined ? adapter : { ...adapter, init: absolutePath(adapter.init, folder) },
   };
 }
+
+/**
+ * Makes the path of a teacher absolute.
+ * @param folder that a relative path starts from
+ */
+export function resolveTeacherPath(learner: RunConfig['learner'], folder: string): RunConfig['learner'] {
+  const { distillation } = learner;
+  if (distillation?.teacher.type !== 'run') return learner;
+  const teacher = { ...distillation.teacher, path: absolutePath(distillation.teacher.path, folder) };
+  return { ...learner, distillation: { ...distillation, teacher } };
+}

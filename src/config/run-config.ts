@@ -3,6 +3,7 @@
  * schedule keeps the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
  */
 import { z } from 'zod';
+import { distillationSchema } from '../algo/distillation.ts';
 import { estimatorSchema } from '../algo/estimators.ts';
 import { offPolicySchema } from '../algo/off-policy.ts';
 import { DEFAULT_CLIP, policyLossSchema } from '../algo/policy-loss.ts';
@@ -371,6 +372,10 @@ export const runConfigSchema = z.strictObject({
     offPolicy: offPolicySchema.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
+    /** On-policy distillation: the reverse KL to a teacher; none where absent (src/algo/distillation.ts). */
+    distillation: distillationSchema.exactOptional(),
+    /** Weight of the loss on the world's tokens (ECHO), of language models that write freely; none where absent. */
+    observationCoef: rate.exactOptional(),
     /** Self-imitation: remembered episodes that earned more than the critic expected are trained on again; none where absent. */
     selfImitation: selfImitation.exactOptional(),
     /** Rewards of a judge that compares the episodes of a group, in place of the world's (REWARDS.md); none where absent. */

@@ -173,6 +173,19 @@ export const metricTable = [
   { name: 'klReference', unit: 'nats', isLearnerStat: true, meaning: 'KL (k3) to the reference policy' },
   { name: 'klCoefficient', unit: '', isLearnerStat: true, meaning: 'β of the KL to the reference policy' },
   {
+    name: 'distillationKl',
+    unit: 'nats',
+    isLearnerStat: true,
+    chart: 'KL to the teacher',
+    meaning: 'reverse KL of the policy to its teacher: exact over listed actions, estimated (k1) on sampled tokens',
+  },
+  {
+    name: 'observationNll',
+    unit: 'nats',
+    isLearnerStat: true,
+    meaning: 'mean −log π of the world’s tokens (ECHO)',
+  },
+  {
     name: 'behaviourGap',
     unit: 'nats',
     isLearnerStat: true,

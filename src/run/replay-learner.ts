@@ -7,6 +7,7 @@ import { loadCheckpointOf } from '../learning/learner/run-checkpoint.ts';
 import { listCheckpoints } from '../storage/checkpoint.ts';
 import { worldUrl } from './find-world.ts';
 import { readRunConfig } from './run-folder.ts';
+import { prepareTeacher } from './teacher.ts';
 
 /** Result of a replay. */
 export interface ReplayedLearner {
@@ -31,7 +32,10 @@ export async function replayRun(dir: string): Promise<ReplayedLearner> {
   if (from === undefined) throw new UserError('BAD_CHECKPOINT', `${checkpoints}: there is no checkpoint to begin with`);
   const checkpoint = loadCheckpointOf(dir, from);
   const envModule = worldUrl(config.env.id, config.env.options);
-  const updates = await replayLearner({ config, dir, journal, checkpoint, envModule });
+  const updates = await replayLearner({
+    ...{ config, dir, journal, checkpoint, envModule },
+    prepareTeacher: (policy, world) => prepareTeacher(config, policy, world),
+  });
   const different = updates.find(({ recorded, made }) => recorded !== made);
   if (different) {
     throw new LongplayError(

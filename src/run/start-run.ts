@@ -27,6 +27,7 @@ import { codecOf } from '../text/reading/codec-of.ts';
 import { describeStartedServer } from '../world/mcp/options.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { checkEnvServer } from '../world/remote/check-server.ts';
+import { prepareTeacher } from './teacher.ts';
 
 /**
  * Starts every actor of a run; training or an evaluation begins when the run is asked to.
@@ -56,6 +57,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const read = { view: module.view, prompt };
   await fetchModel(options.config.policy.path, onNotice);
   const policy = setUpPolicy<SchedulerState, HorizonState>(options.config, read, dir, checkpoint, initial);
+  const teacher = learn ? await prepareTeacher(options.config, policy, read, onNotice) : undefined;
   const config = fitToMemory(options, policy);
   for (const notice of policy?.notices ?? []) onNotice(notice);
   const { isRemote, isLanguageModel } = policyKindOf(config);
@@ -78,6 +80,7 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
     prompt,
     shared: isHere ? await module.share?.(world.options) : undefined,
     policy,
+    teacher,
     server,
     view: policy?.codec.id ?? (server && openai.prompt === 'tokens' ? codecOf(module).id : undefined),
     chaos,

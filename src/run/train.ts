@@ -12,6 +12,7 @@ import { ClusterMonitor } from '../cluster/cluster-monitor.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
+import { resolveTeacherPath } from '../config/paths.ts';
 import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
@@ -126,7 +127,11 @@ export function train(options: TrainOptions): TrainingRun {
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
   const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
-  const located = { ...checked, env: locateEnv(checked.env, process.cwd()) };
+  const located = {
+    ...checked,
+    env: locateEnv(checked.env, process.cwd()),
+    learner: resolveTeacherPath(checked.learner, process.cwd()),
+  };
   worldUrl(located.env.id, located.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(located.env.id)));
   const config = resume ? located : createRunFolder(dir, located);

@@ -211,6 +211,17 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong file', () => ['train', bomb, '--runs', runs], /aliases cannot be followed/],
   ['wrong file', () => ['train', circle, '--runs', runs], /aliases cannot be followed/],
   ['absent', () => train('policy.init=/nowhere'), /\/nowhere.*no checkpoint/],
+  [
+    'absent',
+    () => train('learner.distillation={teacher: {type: run, path: /nowhere}}'),
+    /learner\.distillation\.teacher\.path: \/nowhere is no run/,
+  ],
+  [
+    'misspelt',
+    () => train('learner.distillation={teacher: {type: runs, path: a}}'),
+    /learner\.distillation\.teacher\.type: expected one of run, server, ema .*did you mean .*run/,
+  ],
+  ['contradiction', () => train('learner.observationCoef=0.1'), /the local policy reads a view whole/],
   ['read-only', () => ['train', quickstart, '--runs', '/dev/null/runs'], /cannot make the run folder/],
   [
     'read-only',

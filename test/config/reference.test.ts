@@ -50,7 +50,7 @@ describe('the table of algorithms', () => {
     }
     const knobs = listAlgorithms().flatMap(({ algorithms }) => algorithms.flatMap((one) => one.knobs));
     const own = keys.filter(
-      ({ path, kinds }) => /^learner\.(policyLoss|estimator|offPolicy)\./.test(path) && kinds.length > 0,
+      ({ path, kinds }) => /^learner\.(policyLoss|estimator|offPolicy|distillation)\./.test(path) && kinds.length > 0,
     );
     expect(own.length).toBeGreaterThan(15);
     expect(own.filter(({ path }) => !knobs.some((knob) => knob.path === path))).toEqual([]);

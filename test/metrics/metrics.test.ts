@@ -53,10 +53,12 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has the first, a language model the second, an agent the third, a world of tools the next ones, the learner of a cluster and a judge of groups the others.
+    // Only a policy behind a generation server has the first, one with a teacher, one that predicts its world, a language model, an agent, a world of tools, the learner of a cluster and a judge of groups the others.
     const absent = [
       ...rates,
       'behaviourGap',
+      'distillationKl',
+      'observationNll',
       'formatErrors',
       'agentMetrics',
       'validCalls',

@@ -106,7 +106,7 @@ export function measuringGraphs(config: ModelConfig, decoding: Decoding): Measur
     embed: defineGraph({ x: embedOf(config, p) }),
     forward: defineGraph({ x: layerOf(one, p, input('layer.x', [ROWS, config.hiddenSize])) }),
     trunk: trunkOf(config),
-    head: defineGraph(measureTerms(headOf(config, p, decoding).terms)),
+    head: defineGraph(measureTerms(headOf(config, p, decoding).terms, decoding)),
   };
 }
 

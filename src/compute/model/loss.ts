@@ -33,6 +33,16 @@ export interface DecisionTerms {
   readonly entropy: Tensor;
   /** Value V(s), where the model has a value head. */
   readonly value: Tensor | undefined;
+  /** Log-probabilities [..., C] of all listed actions, of choices. */
+  readonly logprobs?: Tensor | undefined;
+}
+
+/** Terms of a policy loss beside those that every one has. */
+export interface AuxiliaryLosses {
+  /** True where the exact reverse KL to a teacher is a term; of choices alone (algo/distillation.ts). */
+  readonly distils?: boolean | undefined;
+  /** True where the world's tokens are predicted too; of free tokens alone. */
+  readonly predictsWorld?: boolean | undefined;
 }
 
 /** Output of an objective: the scalar to minimise, and scalars to report beside it. */
@@ -65,6 +75,8 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
  *   ℓ  = −min(rA, clip(r, 1−ε_lo, 1+ε_hi)A) for `ppo_clip`; the others are in surrogates.ts
  *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
+ *   + c_D Σₜ wₜ·Σₐ π(a)·(log π(a) − log π_T(a))            `distils` (GKD, §3: https://arxiv.org/abs/2306.13649)
+ *   + c_O Σₜ oₜ·(−log πₜ)                                  `predictsWorld` (ECHO: https://arxiv.org/abs/2605.24517)
  *
  * log π − log π_old and x are clamped to ±20 first: beyond, the ratio stays e^±20 and neither it nor a KL has a slope.
  *
@@ -74,12 +86,19 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  *
  * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage` (times the importance weight, where
  * there is one), `weight` (w, by aggregate.ts: sums to 1 for a mean, not for `constant`; 0 for padding)
- * and, with values, `return`, `oldValue`, `valueWeight` (u). A surrogate of sequences declares more.
+ * and, with values, `return`, `oldValue`, `valueWeight` (u). A surrogate of sequences declares more. A teacher adds `teacher`
+ * [..., C] (log π_T of each listed action, 0 elsewhere) and reports `distillationKl`; the world's tokens add
+ * `observationWeight` (o: 1/tokens at the world's tokens, 0 at decisions) and report `observationNll`.
  *
  * @param type name of the surrogate
  * @see Schulman 2020 (k3), http://joschu.net/blog/kl-approx.html
  */
-export function policyLoss(terms: DecisionTerms, shape: Shape, type: PolicyLossType = 'ppo_clip'): LossOutputs {
+export function policyLoss(
+  terms: DecisionTerms,
+  shape: Shape,
+  type: PolicyLossType = 'ppo_clip',
+  { distils = false, predictsWorld = false }: AuxiliaryLosses = {},
+): LossOutputs {
   const { logprob, entropy, value } = terms;
   const scalars = new Map<string, Tensor>();
   const scalar = (name: string): Tensor => {
@@ -116,6 +135,16 @@ export function policyLoss(terms: DecisionTerms, shape: Shape, type: PolicyLossT
     klOld: total(mul(weight, sub(sub(ratio, one), logRatio))),
     ...(surrogate.clipped ? { clipFraction: total(mul(weight, surrogate.clipped)) } : {}),
   };
+  if (distils) {
+    const logprobs = terms.logprobs!;
+    const divergence = reverseKl(logprobs, input('decisions.teacher', logprobs.shape));
+    stats.distillationKl = total(mul(weight, divergence));
+    loss = add(loss, mul(scalar('distillationCoef'), stats.distillationKl));
+  }
+  if (predictsWorld) {
+    stats.observationNll = neg(total(mul(decisions('observationWeight'), logprob)));
+    loss = add(loss, mul(scalar('observationCoef'), stats.observationNll));
+  }
   if (value) {
     const target = decisions('return');
     const old = decisions('oldValue');
@@ -160,6 +189,16 @@ export function preferenceLoss({ logprob }: DecisionTerms, rows: Dim): LossOutpu
 export function entropyOf(logprobs: Tensor): Tensor {
   // p underflows to exactly 0 where log p is below −100, so the clamp changes no value and avoids 0·(−1e9).
   return neg(reduceSum(mul(exp(logprobs), clamp(logprobs, -100, 0)), [-1]));
+}
+
+/**
+ * KL(π ‖ π_T) = Σ p·(log p − log p_T) over the last axis.
+ * @param logprobs [..., C] log p, masked entries hugely negative
+ * @param teacher  [..., C] log p_T, finite everywhere
+ * @returns [...]
+ */
+export function reverseKl(logprobs: Tensor, teacher: Tensor): Tensor {
+  return reduceSum(mul(exp(logprobs), sub(clamp(logprobs, -100, 0), teacher)), [-1]); // the clamp as in entropyOf
 }
 
 function square(x: Tensor): Tensor {

@@ -34,7 +34,15 @@ import {
   tokenLogits,
   values,
 } from './heads.ts';
-import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss, preferenceLoss } from './loss.ts';
+import {
+  type AuxiliaryLosses,
+  type DecisionTerms,
+  entropyOf,
+  type LossOutputs,
+  likelihoodLoss,
+  policyLoss,
+  preferenceLoss,
+} from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Parameters, tokenInputs, trunk } from './transformer.ts';
@@ -129,9 +137,11 @@ export interface Decoding {
   readonly chunks?: number | undefined;
   /** True when a layer's activations are computed again in the backward pass instead of being kept. */
   readonly recompute?: boolean | undefined;
+  /** True where a program that measures choices also gives the log-probabilities of all listed actions. */
+  readonly listsAll?: boolean | undefined;
 }
 
-export interface TrainOptions extends Decoding {
+export interface TrainOptions extends Decoding, AuxiliaryLosses {
   readonly objective: 'policy' | 'likelihood' | 'preference';
   /** Surrogate of the objective `policy`; `ppo_clip` by default. */
   readonly policyLoss?: PolicyLossType | undefined;
@@ -189,22 +199,27 @@ export function flatAdamWGraph(options: AdamWConfig, decay: boolean): Graph {
   return defineGraph(updated);
 }
 
-/** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
+/**
+ * Log-probabilities of recorded decisions under other weights: `logprob`, `entropy`, with a value head `value`, and with
+ * `listsAll` those of all listed actions, `logprobs` [G, D, C].
+ */
 export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
-  return defineGraph(measureTerms(episodeTerms(config, parameterTensors(config), decoding)));
+  return defineGraph(measureTerms(episodeTerms(config, parameterTensors(config), decoding), decoding));
 }
 
 function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOptions, 'adamW'>): LossOutputs {
   return objectiveLoss(episodeTerms(config, p, options), options);
 }
 
+type TermsOptions = Pick<TrainOptions, 'decoder' | 'objective' | 'policyLoss' | keyof AuxiliaryLosses>;
+
 /** Loss of an objective over the terms of recorded decisions. */
 export function objectiveLoss(
   { terms, shape }: EpisodeTerms,
-  { decoder, objective, policyLoss: type }: Pick<TrainOptions, 'decoder' | 'objective' | 'policyLoss'>,
+  { decoder, objective, policyLoss: type, ...auxiliary }: TermsOptions,
 ): LossOutputs {
   if (objective === 'preference') return preferenceLoss(terms, decoder === 'choice' ? times('G', 'D') : 'R');
-  return objective === 'policy' ? policyLoss(terms, shape, type) : likelihoodLoss(terms, shape);
+  return objective === 'policy' ? policyLoss(terms, shape, type, auxiliary) : likelihoodLoss(terms, shape);
 }
 
 /** Terms of the decisions of whole episodes, and the decisions' shape. */
@@ -236,8 +251,11 @@ export function decisionTerms(
 }
 
 /** Outputs of a program that measures decisions. */
-export function measureTerms({ terms: { logprob, entropy, value } }: EpisodeTerms): Record<string, Tensor> {
-  return { logprob, entropy, ...(value ? { value } : {}) };
+export function measureTerms(
+  { terms: { logprob, entropy, value, logprobs } }: EpisodeTerms,
+  { listsAll }: Pick<Decoding, 'listsAll'>,
+): Record<string, Tensor> {
+  return { logprob, entropy, ...(value ? { value } : {}), ...(listsAll && logprobs ? { logprobs } : {}) };
 }
 
 /** Scores [G, D, C] of each group's candidates at its deciding positions, whose hidden states are `deciding` [G·D, d]. */
@@ -268,6 +286,7 @@ function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, h
     logprob: reshape(pick(logprobs, chosen), shape),
     entropy: entropyOf(logprobs),
     value: config.valueHead ? reshape(values(p, deciding, times('G', 'D')), shape) : undefined,
+    logprobs,
   };
   return { terms, shape };
 }

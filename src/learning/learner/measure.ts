@@ -27,6 +27,8 @@ export interface Measured {
   readonly logprobs: Float64Array;
   /** V at the deciding position; 0 without a value head. */
   readonly values: Float64Array;
+  /** Log-probabilities of the allowed actions of each choice, in their order; where the program lists all. */
+  readonly listed: readonly Float32Array[] | undefined;
 }
 
 /**
@@ -44,6 +46,7 @@ export async function measure(
   const placeOf = new Map(decisionsOf(units.flat()).map((decision, at) => [decision, at]));
   const logprobs = new Float64Array(placeOf.size);
   const values = new Float64Array(placeOf.size);
+  const listed = new Array<Float32Array>(placeOf.size);
   const passes =
     maxTokens === undefined ? cut(units, parts).map((part) => part.flat()) : microBatches(units.flat(), maxTokens);
   for (const groups of passes) {
@@ -52,13 +55,17 @@ export async function measure(
     const out = await program.run({ ...feeds, ...weightFeeds(model, params) });
     const logprob = floats(out.logprob);
     const value = model.valueHead ? floats(out.value) : undefined;
+    const all = out.logprobs;
     for (const [i, decision] of decisionsOf(groups).entries()) {
       const at = placeOf.get(decision)!;
       logprobs[at] = logprob[rows[i]!]!;
       if (value) values[at] = value[rows[i]!]!;
+      if (!all) continue;
+      const first = rows[i]! * all.shape.at(-1)!;
+      listed[at] = Float32Array.from(decision.allowed!, (id) => (all.data as Float32Array)[first + id]!);
     }
   }
-  return { logprobs, values };
+  return { logprobs, values, listed: program.outputs.some(({ name }) => name === 'logprobs') ? listed : undefined };
 }
 
 /** V of the final observation of each trajectory under `params`. */

@@ -1,10 +1,11 @@
 /** Options of a learner's updates; plain data but for the codec. */
+import type { DistillationConfig } from '../../algo/distillation.ts';
 import type { EstimatorConfig } from '../../algo/estimators.ts';
 import type { KlControl, KlEstimator } from '../../algo/kl.ts';
 import type { OffPolicy } from '../../algo/off-policy.ts';
 import type { PolicyLossConfig } from '../../algo/policy-loss.ts';
 import type { ModelConfig } from '../../compute/model/config.ts';
-import type { LossCoefficients } from '../../compute/model/loss.ts';
+import type { AuxiliaryLosses, LossCoefficients } from '../../compute/model/loss.ts';
 import { type AdamWConfig, defaultAdamW, type LearningRate } from '../../compute/model/optimizer.ts';
 import type { DecoderKind } from '../../compute/model/programs.ts';
 import { POLICY_KINDS, policyKindOf } from '../../config/policy-kinds.ts';
@@ -49,6 +50,10 @@ export interface TrainerOptions {
   readonly foreign?: boolean | undefined;
   /** KL to the reference policy; absent: there is none. */
   readonly kl?: ReferenceKl | undefined;
+  /** Distillation from the teacher that the trainer starts with; absent: there is none. */
+  readonly distillation?: Pick<DistillationConfig, 'coef' | 'useRewards'> | undefined;
+  /** Weight of the loss on the world's tokens, of tokens that are not masked; absent: there is none. */
+  readonly observationCoef?: number | undefined;
   /** Remembered episodes trained on besides; absent: none are. */
   readonly selfImitation?: SelfImitation | undefined;
   readonly learningRate: LearningRate;
@@ -112,8 +117,15 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     policyLoss: learner.policyLoss,
     offPolicy: learner.offPolicy,
     kl: learner.kl,
+    distillation: learner.distillation,
+    observationCoef: learner.observationCoef,
     selfImitation: learner.selfImitation && { ...MEMORY, ...learner.selfImitation },
     foreign: policyKindOf(config).isServed,
     seed,
   };
+}
+
+/** Losses beside the policy's that a graph has to hold. */
+export function auxiliaryLosses({ decoder, distillation, observationCoef }: TrainerOptions): AuxiliaryLosses {
+  return { distils: distillation !== undefined && decoder === 'choice', predictsWorld: observationCoef !== undefined };
 }

@@ -4,6 +4,7 @@
  */
 import { type Estimate, type Extras, estimate } from '../../algo/advantages.ts';
 import { aggregationWeights } from '../../algo/aggregate.ts';
+import { computeTeacherGain } from '../../algo/distillation.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
 import { type Importance, importance } from '../../algo/importance.ts';
 import { klEstimate } from '../../algo/kl.ts';
@@ -17,6 +18,7 @@ import { replayTurns } from '../../text/reading/replay-turns.ts';
 import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
 import { type Remembered, surplusOf } from './self-imitation.ts';
+import type { Teacher, TeacherScores } from './teacher.ts';
 import { type DecisionFeed, decisionsOf, type TrainDecision, type TrainGroup, trainUnits } from './training-batch.ts';
 
 /** Learner at the start of an update. */
@@ -27,6 +29,8 @@ export interface Learning {
   readonly reference: ParamSet | undefined;
   /** β now; 0 without `kl`. */
   readonly klCoefficient: number;
+  /** Teacher, present where the options have `distillation`. */
+  readonly teacher?: Teacher | undefined;
   /** Program to measure with, present where anything has to be measured. */
   readonly measuring: Measuring | undefined;
 }
@@ -51,6 +55,10 @@ interface DecisionFacts {
   readonly reference: number;
   /** Truncated or masked importance weight, a constant of the update. */
   readonly importance: number;
+  /** Gain of a token by its teacher, added to its advantage. */
+  readonly gain?: number | undefined;
+  /** Teacher's log-probabilities of the allowed actions of a choice. */
+  readonly teacher?: Float32Array | undefined;
 }
 
 export type ExtrasOf = (one: Trajectory) => Extras | undefined;
@@ -90,12 +98,13 @@ export async function prepare(
   extras: ExtrasOf,
   memory: readonly Remembered[] = [],
 ): Promise<Prepared | { readonly broken: Breakage }> {
-  const { options, params, measuring } = learning;
-  const { estimator, offPolicy, kl, minibatches } = options;
+  const { options, params, measuring, teacher } = learning;
+  const { estimator, offPolicy, kl, distillation, minibatches } = options;
   const units = encode(options, groups);
   const { needsAnchors, objective } = estimatorOf(estimator);
   const anchors = needsAnchors ? situationsOf(options, groups) : undefined;
-  const estimates = estimate(groups, estimator, extras, anchors);
+  const estimated = estimate(groups, estimator, extras, anchors);
+  const estimates = distillation && !distillation.useRewards ? estimated.map(withoutAdvantages) : estimated;
   for (const { trajectory, advantages, returns } of estimates) {
     const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
     if (bad) return { broken: { where: 'advantage', message: `of episode ${trajectory.episode} is not finite` } };
@@ -110,15 +119,17 @@ export async function prepare(
     for (let i = 0; i < reference.length; i++) sum += klEstimate('k3', behaviour[i]!, reference[i]!);
     stats.klReferenceStart = sum / reference.length;
   }
+  const scores = decisions.length > 0 ? await teacher?.score(units, minibatches) : undefined;
   let old: Float64Array = behaviour;
   let weights: ArrayLike<number> | undefined;
   let present: Float64Array = behaviour;
   const measures = options.foreign || hasOlder(groups, params.version);
   if (offPolicy.type !== 'ratio' && objective === 'policy' && measures) {
     present = (await measure(measuring!, params, units, minibatches)).logprobs;
-    const corrected = correct(offPolicy, present, behaviour, decisions, estimates);
-    weights = corrected.weights;
     if (offPolicy.type !== 'second_moment') old = present;
+    const gains = scores && gainsOf(options, scores, old);
+    const corrected = correct(offPolicy, present, behaviour, decisions, estimates, gains);
+    weights = corrected.weights;
     if (options.foreign) {
       stats.behaviourGap = gap(decisions, present, behaviour, groups, params.version);
       if (stats.behaviourGap > LARGEST_GAP) return { broken: disagreement(stats.behaviourGap) };
@@ -128,19 +139,40 @@ export async function prepare(
     stats.importanceTruncated = corrected.stats.truncatedShare;
     stats.effectiveShare = corrected.stats.effectiveShare;
   }
-  if ([reference, old, present, weights ?? []].some((list) => firstNotFinite(list) >= 0)) {
+  const gains = scores && gainsOf(options, scores, old);
+  if (gains)
+    stats.distillationKl = decisions.reduce((sum, _, i) => sum + old[i]! - scores.logprobs[i]!, 0) / gains.length;
+  const lists = [reference, old, present, weights ?? [], scores?.logprobs ?? [], ...(scores?.listed ?? [])];
+  if (lists.some((list) => firstNotFinite(list) >= 0)) {
     return { broken: { where: 'measurement', message: 'a log-probability under present weights is not finite' } };
   }
   const facts = new Map(
     decisions.map((decision, i) => [
       decision,
-      { old: old[i]!, reference: reference[i]!, importance: weights ? weights[i]! : 1 },
+      {
+        old: old[i]!,
+        reference: reference[i]!,
+        importance: weights ? weights[i]! : 1,
+        gain: gains?.[i],
+        teacher: scores?.listed?.[i],
+      },
     ]),
   );
   const played = estimates.length;
   if (options.selfImitation) Object.assign(stats, { imitatedEpisodes: 0, imitatedSurplus: 0 });
   const own = { units, estimates, played, imitated: [], facts, stats };
   return memory.length === 0 ? own : withMemory(learning, own, memory);
+}
+
+/** Estimate whose decisions earn nothing by rewards: a teacher is the only signal. */
+function withoutAdvantages(one: Estimate): Estimate {
+  return { ...one, advantages: new Float64Array(one.advantages.length) };
+}
+
+/** Gains of the decisions by their teacher, where they are tokens; the KL of choices is a term of the loss instead. */
+function gainsOf({ distillation }: TrainerOptions, scores: TeacherScores, old: Float64Array): Float64Array | undefined {
+  if (scores.listed) return undefined;
+  return scores.logprobs.map((logprob, i) => computeTeacherGain(distillation!.coef, logprob, old[i]!));
 }
 
 /** Prepared groups with remembered episodes: (R − V)₊ is their advantage, the present policy the one that decided. */
@@ -212,18 +244,19 @@ export function feedOf(
   return (decision) => {
     const { trajectory, turn, token } = decision;
     const { advantages, returns, trained: mask } = estimates[trajectory]!;
-    const { old, reference, importance } = facts.get(decision)!;
+    const { old, reference, importance, gain = 0, teacher } = facts.get(decision)!;
     return {
       oldLogprob: old,
       referenceLogprob: reference,
       // Importance belongs to the surrogate alone: w·min(rA, clip(r)A) = min(r·wA, clip(r)·wA) for w ≥ 0. What does not
       // depend on the action taken (entropy) or has its own measure (KL) keeps the batch's weights.
-      advantage: advantages[turn]! * importance,
+      advantage: (advantages[turn]! + gain) * importance,
       weight: rowOf.get(trajectory)![turn]!,
       return: returns[turn]!,
       oldValue: decision.value,
       valueWeight: token === 0 && mask[turn] && trajectory < played ? 1 / valued : 0, // a run has one value, at its first token
       ...sequenceFeed(decision),
+      ...(teacher ? { teacher } : {}),
     };
   };
 }
@@ -261,11 +294,12 @@ function correct(
   behaviour: Float64Array,
   decisions: readonly TrainDecision[],
   estimates: readonly Estimate[],
+  gains: Float64Array | undefined,
 ): Importance {
   if (offPolicy.type === 'second_moment') {
-    const advantages = decisions.map(({ trajectory, turn }) => {
+    const advantages = decisions.map(({ trajectory, turn }, i) => {
       const { advantages, trained } = estimates[trajectory]!;
-      return trained[turn] ? advantages[turn]! : 0;
+      return trained[turn] ? advantages[turn]! + (gains?.[i] ?? 0) : 0;
     });
     return maskSecondMoment(present, behaviour, advantages, offPolicy.threshold);
   }

@@ -102,10 +102,17 @@ const control = z.discriminatedUnion('type', [
   }),
 ]);
 
+const teacherSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('run'), digest: z.string().regex(/^[\da-f]{64}$/), update: count }),
+  z.looseObject({ type: z.literal('server'), model: z.string() }),
+  z.looseObject({ type: z.literal('ema') }),
+]);
+
 const learnerSchema = z.looseObject({
   trainer: z.looseObject({
     rateScale: z.number().min(0).max(1),
     kl: z.looseObject({ control, coefficient: z.number().min(0) }).optional(),
+    teacher: teacherSchema.optional(),
     memory: z
       .array(z.looseObject({ trajectory: trajectorySchema, priority: z.number().positive() }))
       .max(MAX_GROUP)
@@ -256,7 +263,7 @@ function findInvalidVersion({ version, horizon, rollout }: RunStateJson, update:
 
 /** Tensors that the model does not have or that do not fit it, or hold what is not finite. */
 function findInvalidTensors(
-  { identity, referenceVersion }: RunStateJson,
+  { identity, referenceVersion, learner }: RunStateJson,
   tensors: CheckpointContent['tensors'],
 ): string | undefined {
   const model = identity.model as ModelConfig;
@@ -267,7 +274,8 @@ function findInvalidTensors(
   } catch (thrown) {
     return `identity: ${messageOf(thrown)}`;
   }
-  const prefixes = ['', 'm/', 'v/', ...(referenceVersion === undefined ? [] : ['reference/'])];
+  const averages = learner.trainer.teacher?.type === 'ema' ? ['average/'] : [];
+  const prefixes = ['', 'm/', 'v/', ...(referenceVersion === undefined ? [] : ['reference/']), ...averages];
   for (const { name, shape } of specs) {
     for (const prefix of prefixes) {
       const tensor = tensors[`${prefix}${name}`];

@@ -35,14 +35,16 @@ export interface RunState<R, H> {
   readonly moments: Moments;
   /** Reference policy's weights, where the run has one. */
   readonly reference?: ParamSet | undefined;
+  /** Average of the weights that teaches the run, where it has such a teacher. */
+  readonly average?: ParamSet | undefined;
   readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;
 }
 
 /**
- * Content of a checkpoint: tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`;
- * everything else as JSON.
+ * Content of a checkpoint: tensors `<name>`, `m/<name>`, `v/<name>`, of a reference policy `reference/<name>` and of an average
+ * that teaches `average/<name>`; everything else as JSON.
  */
 export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent {
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
@@ -51,6 +53,7 @@ export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent 
     tensors[`m/${name}`] = { shape, data: run.moments.m[name]! };
     tensors[`v/${name}`] = { shape, data: run.moments.v[name]! };
     if (run.reference) tensors[`reference/${name}`] = { shape, data: run.reference.values[name]! };
+    if (run.average) tensors[`average/${name}`] = { shape, data: run.average.values[name]! };
   }
   const state = {
     format: RUN_STATE_FORMAT,
@@ -106,6 +109,9 @@ export function runStateOf<R, H>(checkpoint: LoadedCheckpoint, expected?: Identi
     ...(state.referenceVersion === undefined
       ? {}
       : { reference: { version: state.referenceVersion, values: column('reference/') } }),
+    ...(state.learner.trainer.teacher?.type === 'ema'
+      ? { average: { version: state.version, values: column('average/') } }
+      : {}),
     learner: state.learner,
     rollout: state.rollout,
     horizon: state.horizon,

@@ -24,6 +24,7 @@ import { cut, type Measuring } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
 import { drawRemembered, plainMemory, type Remembered, reviveMemory, updateMemory } from './self-imitation.ts';
+import { openTeacher, type Teacher, type TeacherIdentity, type TeacherSpec } from './teacher.ts';
 import { type TrainGroup, tokenCount } from './training-batch.ts';
 import { TrainingStep } from './training-step.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
@@ -38,6 +39,8 @@ export interface TrainerStart {
   readonly moments?: Moments | undefined;
   /** The reference policy's weights; by default `params`. */
   readonly reference?: ParamSet | undefined;
+  /** Teacher, where the options have `distillation`. */
+  readonly teacher?: TeacherSpec | undefined;
   readonly state?: TrainerState | undefined;
 }
 
@@ -46,6 +49,8 @@ export interface TrainerState {
   /** Factor on the learning rate; rollbacks shrink it. */
   readonly rateScale: number;
   readonly kl?: KlControlState;
+  /** Teacher that decisions are scored by. */
+  readonly teacher?: TeacherIdentity;
   /** Remembered episodes, as plain JSON. */
   readonly memory?: readonly Remembered[];
 }
@@ -76,6 +81,7 @@ export class Trainer {
   readonly #trainingStep: TrainingStep;
   readonly #measuring: Measuring | undefined;
   readonly #reference: ParamSet | undefined;
+  readonly #teacher: Teacher | undefined;
   #params: ParamSet;
   #moments: Moments;
   #rateScale: number;
@@ -86,6 +92,7 @@ export class Trainer {
     options: TrainerOptions,
     trainingStep: TrainingStep,
     measuring: Measuring | undefined,
+    teacher: Teacher | undefined,
     start: TrainerStart,
   ) {
     this.#options = options;
@@ -94,6 +101,7 @@ export class Trainer {
     this.#params = start.params;
     this.#moments = start.moments ?? zeroMoments(options.model);
     this.#reference = options.kl && (start.reference ?? start.params);
+    this.#teacher = teacher;
     this.#rateScale = start.state?.rateScale ?? 1;
     this.#kl = options.kl && (start.state?.kl ?? createKlControl(options.kl.control));
     const kept = options.selfImitation ? (start.state?.memory ?? []) : [];
@@ -103,7 +111,7 @@ export class Trainer {
   /**
    * Creates a trainer and compiles its programs.
    * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model; BAD_CONFIG when the estimator needs a value
-   *   head that the model does not have
+   *   head that the model does not have, or distillation has no teacher
    */
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
@@ -126,6 +134,13 @@ export class Trainer {
         `learner.selfImitation: ${estimator.algorithm} imitates already; leave selfImitation out`,
       );
     }
+    if (objective === 'likelihood' && (options.distillation || options.observationCoef !== undefined)) {
+      const key = options.distillation ? 'distillation' : 'observationCoef';
+      throw new UserError('BAD_CONFIG', `learner.${key}: ${estimator.algorithm} imitates already; leave ${key} out`);
+    }
+    if (options.distillation && !start.teacher) {
+      throw new UserError('BAD_CONFIG', 'learner.distillation: expected a teacher to start with, got none');
+    }
     if (objective === 'likelihood' && options.policyLoss) {
       throw new UserError(
         'BAD_CONFIG',
@@ -138,7 +153,9 @@ export class Trainer {
       ...options,
       program: await compileLogprobs(engine, model, { decoder, masked, chunks }),
     };
-    return new Trainer(options, trainingStep, measuring || undefined, start);
+    const teacher =
+      options.distillation && start.teacher && (await openTeacher(engine, options, start.teacher, start.params));
+    return new Trainer(options, trainingStep, measuring || undefined, teacher, start);
   }
 
   get params(): ParamSet {
@@ -154,10 +171,16 @@ export class Trainer {
     return this.#reference;
   }
 
+  /** Average of its own weights that teaches it; absent where it has no such teacher. */
+  get average(): ParamSet | undefined {
+    return this.#teacher?.average;
+  }
+
   get state(): TrainerState {
     return {
       rateScale: this.#rateScale,
       ...(this.#kl ? { kl: this.#kl } : {}),
+      ...(this.#teacher ? { teacher: this.#teacher.identity } : {}),
       ...(this.#options.selfImitation ? { memory: plainMemory(this.#memory) } : {}),
     };
   }
@@ -182,12 +205,14 @@ export class Trainer {
     const { params, moments } = result.broken ? before : { params: this.#params, moments: this.#moments };
     this.#params = { version: before.params.version + 1, values: params.values };
     this.#moments = moments;
+    if (!result.broken) this.#teacher?.follow(this.#params);
     return result;
   }
 
   async dispose(): Promise<void> {
     await this.#trainingStep.dispose();
     await this.#measuring?.program.dispose();
+    await this.#teacher?.dispose();
   }
 
   async #attempt(groups: readonly Group[], progress: number): Promise<UpdateResult> {
@@ -240,6 +265,7 @@ export class Trainer {
       params: this.#params,
       reference: this.#reference,
       klCoefficient: this.#kl?.coefficient ?? 0,
+      teacher: this.#teacher,
       measuring: this.#measuring,
     };
   }
@@ -271,7 +297,7 @@ export class Trainer {
    * @returns `undefined` when none of the groups' decisions is trained on
    */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
-    const { model, coefficients, policyLoss, maxGradNorm, adamW, kl } = this.#options;
+    const { model, coefficients, policyLoss, maxGradNorm, adamW, kl, distillation, observationCoef } = this.#options;
     const feeds = feedOf(this.#options, groups, prepared);
     if (!feeds) return undefined;
     const t = this.#moments.steps + 1;
@@ -283,6 +309,8 @@ export class Trainer {
       klCoef1: kl?.estimator === 'k1' ? beta : 0,
       klCoef2: kl?.estimator === 'k2' ? beta : 0,
       klCoef3: kl?.estimator === 'k3' ? beta : 0,
+      ...(distillation ? { distillationCoef: distillation.coef } : {}),
+      ...(observationCoef === undefined ? {} : { observationCoef }),
     });
     const rates = scalars('adam', {
       lr: this.#rate(progress),

@@ -60,6 +60,32 @@ export function decisionsOf(groups: readonly TrainGroup[]): TrainDecision[] {
   return groups.flatMap(({ members }) => members.flatMap(({ decisions }) => decisions));
 }
 
+/** Token of the world after the first decision: where in the member's tokens it is predicted, and its id. */
+interface WorldToken {
+  readonly at: number;
+  readonly id: number;
+}
+
+/**
+ * Lists the tokens of a member that the world wrote, with those of the template around them: all behind the first decision
+ * that no decision sampled.
+ */
+function listWorldTokens({ tokens, decisions }: TrainMember): WorldToken[] {
+  const decided = new Set(decisions.map(({ at }) => at));
+  const found: WorldToken[] = [];
+  for (let at = decisions[0]?.at ?? tokens.length; at + 1 < tokens.length; at++) {
+    if (!decided.has(at)) found.push({ at, id: tokens[at + 1]! });
+  }
+  return found;
+}
+
+/** Counts the world's tokens that members read behind their first decisions. */
+export function countWorldTokens(groups: readonly TrainGroup[]): number {
+  let count = 0;
+  for (const { members } of groups) for (const member of members) count += listWorldTokens(member).length;
+  return count;
+}
+
 /** Number of tokens a training step reads, padding left out. */
 export function tokenCount(groups: readonly TrainGroup[]): number {
   let count = 0;
@@ -208,6 +234,8 @@ export interface DecisionFeed {
   readonly sequence?: number | undefined;
   /** 1 / trained decisions of the sequence; 0 where it is not trained on. */
   readonly sequenceShare?: number | undefined;
+  /** Teacher's log-probabilities of the allowed actions of a choice, in their order; present where a teacher has them. */
+  readonly teacher?: ArrayLike<number> | undefined;
 }
 
 const NOTHING = {
@@ -234,7 +262,12 @@ interface Layout {
   readonly width: number;
 }
 
-function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: readonly TrainGroup[]): Layout {
+function layoutOf(
+  { vocabSize }: ModelConfig,
+  decoder: DecoderKind,
+  groups: readonly TrainGroup[],
+  predicted: number,
+): Layout {
   const members = groups.flatMap((group) => group.members);
   const G = groups.length;
   const perGroup = largestOf(groups.map((group) => decisionCount([group])));
@@ -244,7 +277,7 @@ function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: read
     T: largestOf(members.map(({ tokens }) => tokens.length)),
     N: members.reduce((sum, { tokens }) => sum + tokens.length, 0),
     perGroup,
-    rows: decoder === 'choice' ? G * perGroup : decisionCount(groups),
+    rows: decoder === 'choice' ? G * perGroup : decisionCount(groups) + predicted,
     width:
       decoder === 'choice'
         ? largestOf(
@@ -260,6 +293,7 @@ function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: read
  * @param decoding without `masked`, no decision may name the ids that were possible
  * @param groups at least one, each with at least one decision
  * @param feedOf inputs of the loss of a decision; `at` counts decisions in order. Absent for a pass that only measures
+ * @param observationWeight weight of each of the world's tokens, which are then predicted too: decoder tokens, not masked
  * @returns the program's inputs, and the row of each decision in the programs' outputs
  */
 export function trainingFeeds(
@@ -268,10 +302,11 @@ export function trainingFeeds(
   { decoder, masked = true }: Decoding,
   groups: readonly TrainGroup[],
   feedOf: (decision: TrainDecision, at: number) => DecisionFeed = () => NOTHING,
+  observationWeight?: number,
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
-  const layout = layoutOf(config, decoder, groups);
+  const layout = layoutOf(config, decoder, groups, observationWeight === undefined ? 0 : countWorldTokens(groups));
   const prompts = groups.map(({ prompt }) => prompt);
-  const { feeds, rows } = decisionColumns(codec, { decoder, masked }, groups, layout, feedOf);
+  const { feeds, rows } = decisionColumns(codec, { decoder, masked }, groups, layout, feedOf, observationWeight);
   return {
     rows,
     feeds: {
@@ -338,6 +373,7 @@ function decisionColumns(
   groups: readonly TrainGroup[],
   { G, N, perGroup, rows, width }: Layout,
   feedOf: (decision: TrainDecision, at: number) => DecisionFeed,
+  observationWeight: number | undefined,
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
   const index = new Int32Array(rows).fill(-1);
   const inverse = new Int32Array(N).fill(-1);
@@ -346,11 +382,15 @@ function decisionColumns(
   const columns = COLUMNS.map((name) => ({ name, values: new Float32Array(rows) }));
   const rowOf = new Int32Array(decisionCount(groups));
   const sequences = new SequenceColumns(rows);
+  let teacher: Float32Array | undefined;
+  const observed = observationWeight === undefined ? undefined : new Float32Array(rows);
   let start = 0; // of the member's tokens
   let decided = 0;
+  let predicted = rowOf.length; // rows of the world's tokens lie behind those of decisions
   groups.forEach(({ members }, g) => {
     let inGroup = 0;
-    for (const { tokens, decisions } of members) {
+    for (const member of members) {
+      const { tokens, decisions } = member;
       for (const decision of decisions) {
         const row = decoder === 'choice' ? g * perGroup + inGroup++ : decided;
         index[row] = start + decision.at;
@@ -360,7 +400,19 @@ function decisionColumns(
         const fed = feedOf(decision, decided);
         for (const { name, values } of columns) values[row] = fed[name];
         sequences.add(row, fed);
+        if (fed.teacher) {
+          teacher ??= new Float32Array(rows * width);
+          for (const [i, id] of decision.allowed!.entries()) teacher[row * width + id] = fed.teacher[i]!;
+        }
         rowOf[decided++] = row;
+      }
+      if (observed) {
+        for (const { at, id } of listWorldTokens(member)) {
+          index[predicted] = start + at;
+          inverse[start + at] = predicted;
+          chosen[predicted] = id;
+          observed[predicted++] = observationWeight!;
+        }
       }
       start += tokens.length;
     }
@@ -376,6 +428,8 @@ function decisionColumns(
     ...(decoder === 'tokens' && masked ? possibleColumns(decisionsOf(groups), sampled, width) : {}),
     'decisions.chosen': i32([...shape, 1], chosen),
     ...sequences.feeds(shape),
+    ...(teacher ? { 'decisions.teacher': f32([...shape, width], teacher) } : {}),
+    ...(observed ? { 'decisions.observationWeight': f32(shape, observed) } : {}),
   };
   for (const { name, values } of columns) feeds[`decisions.${name}`] = f32(shape, values);
   return { feeds, rows: rowOf };

@@ -9,9 +9,15 @@ import type { Engine, HostTensor, Program } from '../../compute/engine/engine.ts
 import { compileAdamW, compileGradients, runsByLayers } from '../../compute/model/compile.ts';
 import { trainGraph } from '../../compute/model/programs.ts';
 import { microBatches, sumPasses } from './micro-batches.ts';
-import type { TrainerOptions } from './options.ts';
+import { auxiliaryLosses, type TrainerOptions } from './options.ts';
 import { openReplicas, type Replica } from './replica.ts';
-import { type DecisionFeed, type TrainDecision, type TrainGroup, trainingFeeds } from './training-batch.ts';
+import {
+  countWorldTokens,
+  type DecisionFeed,
+  type TrainDecision,
+  type TrainGroup,
+  trainingFeeds,
+} from './training-batch.ts';
 
 type Feeds = Readonly<Record<string, HostTensor>>;
 
@@ -42,7 +48,7 @@ export class TrainingStep {
     const { decoder, adamW, model, estimator, masked, chunks, recompute, maxTokens } = options;
     const { objective } = estimatorOf(estimator);
     const decoding = { decoder, masked, chunks, recompute };
-    const loss = { objective, policyLoss: options.policyLoss?.type };
+    const loss = { objective, policyLoss: options.policyLoss?.type, ...auxiliaryLosses(options) };
     const inOne = maxTokens === undefined && !runsByLayers(engine, model);
     const program = inOne
       ? await engine.compile(trainGraph(model, { ...decoding, ...loss, adamW }))
@@ -66,8 +72,10 @@ export class TrainingStep {
     weights: Feeds,
     rates: Feeds,
   ): Promise<Feeds> {
-    const { model, codec, maxTokens } = this.#options;
-    const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
+    const { model, codec, maxTokens, observationCoef } = this.#options;
+    // The mean over all of the world's tokens of the minibatch, of which a pass may hold a part.
+    const share = observationCoef === undefined ? undefined : 1 / Math.max(1, countWorldTokens(groups));
+    const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds, share).feeds;
     if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
     const passes =
       maxTokens === undefined ? [groups] : microBatches(groups, maxTokens, sharesRatio(this.#options.policyLoss));

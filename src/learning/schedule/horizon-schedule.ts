@@ -36,6 +36,11 @@ export interface StepwiseHorizon {
 /**
  * Linear schedule: the same phases without the jumps, from `rounds[i]` at step i·S + 1 to `rounds[i + 1]` at step (i +
  * 1)·S + 1 in a straight line, rounded down.
+ *
+ * With two rounds it is the curriculum of TCOD-F2B for on-policy distillation, k = min(k_start + ⌊n/η⌋, k_max) after n updates:
+ * `rounds: [k_start, k_max]`, `steps_scaling_inter: η·(k_max − k_start)`. Its other order, B2F, plays the student behind a prefix
+ * of a teacher's recorded episode; there is no such thing here.
+ * @see Wang et al. 2026 (TCOD). https://arxiv.org/abs/2604.24005
  */
 export interface LinearHorizon {
   readonly type: 'linear';

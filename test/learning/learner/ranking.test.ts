@@ -169,6 +169,11 @@ describe('learner.ranking', () => {
   const base = ['env.id=textcraft', 'horizon.type=fixed', 'horizon.rounds=8', 'stop.updates=1'];
   it.each<[string, readonly string[], string]>([
     ['a group of one', ['rollout.groupSize=1', 'learner.estimator.algorithm=ppo'], 'learner.ranking: a judge compares'],
+    [
+      'a teacher that is the only signal',
+      ['learner.distillation={teacher: {type: run, path: runs/x}}'],
+      'learner.ranking: nothing is learnt from rewards',
+    ],
     ['an even number of votes', ['learner.ranking.votes=2'], 'learner.ranking.votes: expected an odd number'],
     ['no URL', ['learner.ranking.url=localhost'], 'learner.ranking.url'],
     ['a key in the URL', ['learner.ranking.url=http://u:p@h/v1'], 'learner.ranking.url'],

@@ -7,16 +7,19 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SchedulerState } from '../../../actors/scheduler/protocol.ts';
 import { isInformative } from '../../../src/algo/dynamic-sampling.ts';
 import type { MetricsRow } from '../../../src/metrics/metric-table.ts';
+import { createRunFolder } from '../../../src/run/run-folder.ts';
 import { loadNewest } from '../../../src/storage/checkpoint.ts';
 import { readTrace, traceHeader, traceLine } from '../../../src/storage/trace.ts';
 import { TraceStore } from '../../../src/storage/trace-store.ts';
@@ -25,6 +28,8 @@ import { trajectoryOf } from '../../support/traces.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
 const UPDATES = 8;
+/** Run that teaches. */
+const TEACHER = join(mkdtempSync(join(tmpdir(), 'longplay-resume-')), 'teacher');
 
 interface Finished {
   readonly rows: readonly MetricsRow[];
@@ -67,7 +72,17 @@ async function train(toy: ToyConfig, dir: string, resume: boolean): Promise<Fini
         'learningRate',
         'lagMin',
       ];
-      const more = ['lagMean', 'lagMax', 'klCoefficient', 'importanceMean', 'trained', 'filtered', 'stale', 'inFlight'];
+      const more = [
+        'lagMean',
+        'lagMax',
+        'klCoefficient',
+        'distillationKl',
+        'importanceMean',
+        'trained',
+        'filtered',
+        'stale',
+        'inFlight',
+      ];
       const timeless = rows.map((row) =>
         Object.fromEntries([...facts, ...more].map((name) => [name, row[name as keyof MetricsRow]])),
       ) as MetricsRow[];
@@ -153,9 +168,25 @@ const cases: Readonly<Record<string, ToyConfig>> = {
       selfImitation: { episodes: 2 },
     },
   },
+  'maxLag 2, taught by the average of its own weights': {
+    learner: { maxLag: 2, distillation: { teacher: { type: 'ema', decay: 0.5 }, useRewards: true } },
+  },
+  'maxLag 2, taught by another run': {
+    learner: { maxLag: 2, distillation: { teacher: { type: 'run', path: TEACHER } } },
+  },
   'maxLag 2, refilling batches': { learner: { maxLag: 2, filterGroups: true, oversampling: 3 } },
   'maxLag 2, runs of tokens': { learner: { maxLag: 2 }, policy: { decoder: 'tokens' } },
 };
+
+beforeAll(async () => {
+  const config = toyConfig('chain', { stop: { updates: 2 } });
+  createRunFolder(TEACHER, config);
+  await withToyRun(config, TEACHER, async ({ run }) => {
+    await run.train();
+    await run.save();
+  });
+}, 60_000);
+afterAll(() => rmSync(dirname(TEACHER), { recursive: true }));
 
 describe('resume', () => {
   for (const [name, toy] of Object.entries(cases)) {

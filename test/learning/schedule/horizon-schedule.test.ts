@@ -73,6 +73,20 @@ describe('open-loop schedules', () => {
     );
   });
 
+  it("linear with two rounds: TCOD's curriculum k = min(k_start + ⌊n/η⌋, k_max)", () => {
+    expect(run({ type: 'linear', rounds: [4, 6], steps_scaling_inter: 6 }, 9, () => nothing)).toEqual([
+      4, 4, 4, 5, 5, 5, 6, 6, 6,
+    ]);
+    const turns = fc.integer({ min: 1, max: 60 });
+    fc.assert(
+      fc.property(turns, turns, fc.integer({ min: 1, max: 400 }), (start, more, eta) => {
+        const config = { type: 'linear', rounds: [start, start + more], steps_scaling_inter: eta * more } as const;
+        const found = run(config, Math.min(3000, eta * (more + 2)), () => nothing);
+        for (const [n, k] of found.entries()) expect(k).toBe(Math.min(start + Math.floor(n / eta), start + more));
+      }),
+    );
+  });
+
   it('fixed: never moves', () => {
     expect(new Set(run({ type: 'fixed', rounds: 7 }, 50, (turns) => stats(turns, 1, 1)))).toEqual(new Set([7]));
   });
