@@ -12,11 +12,11 @@ import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
 import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { runOf } from '../../run/run-folder.ts';
+import { readTracedEnv, tracedEnv } from '../../run/traced-env.ts';
 import { type Difference, recheck } from '../../storage/recheck.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
-import { type ConfiguredEnv, envOfRun, moduleChange, resolveEnvId } from '../../world/env-id.ts';
+import { type ConfiguredEnv, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { reportLosses, runCommand } from '../fail.ts';
 
@@ -44,9 +44,8 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   const envOf = (named: string): ConfiguredEnv => {
-    const traced = findTracedEnv(store.config, named);
-    if (flags.env !== undefined) return { ...traced, id: resolveEnvId(flags.env, process.cwd()) };
-    return envOfRun(traced, runOf(path));
+    if (flags.env === undefined) return tracedEnv(store.config, path, named);
+    return { ...readTracedEnv(store.config, named), id: resolveEnvId(flags.env, process.cwd()) };
   };
   if (flags.check) await check(store, envOf, flags.episode === undefined ? undefined : start);
   else if (out.isTTY && process.stdin.isTTY) await step(store, envOf, start);
@@ -108,23 +107,6 @@ const SHOWN_CHARS = 1000;
 
 function quoteValue(value: unknown): string {
   return shorten(JSON.stringify(value) ?? 'nothing', SHOWN_CHARS);
-}
-
-/** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
-function findTracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { env } = recordOf(config);
-  const { id, options, sha256, fromRun } = recordOf(env);
-  if (typeof id !== 'string') return { id: named, options: {} };
-  return {
-    id,
-    options: recordOf(options),
-    ...(typeof sha256 === 'string' ? { sha256 } : {}),
-    ...(typeof fromRun === 'string' ? { fromRun } : {}),
-  };
-}
-
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */

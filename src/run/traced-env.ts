@@ -1,0 +1,26 @@
+/** World of a trace, as its header or its episodes name it. */
+import { recordOf } from '../core/record.ts';
+import { type ConfiguredEnv, envOfRun } from '../world/env-id.ts';
+import { runOf } from './run-folder.ts';
+
+/**
+ * World of a trace as it is found today: the run's own, with its options, else the one that a task names. Headers are not to be
+ * believed.
+ * @param path of the trace, beside which a module that moved with its run is looked for
+ * @param named env id of the task
+ */
+export function tracedEnv(config: unknown, path: string, named: string): ConfiguredEnv {
+  return envOfRun(readTracedEnv(config, named), runOf(path));
+}
+
+/** World of a trace as its header names it. */
+export function readTracedEnv(config: unknown, named: string): ConfiguredEnv {
+  const { id, options, sha256, fromRun } = recordOf(recordOf(config)?.env) ?? {};
+  if (typeof id !== 'string') return { id: named, options: {} };
+  return {
+    id,
+    options: recordOf(options) ?? {},
+    ...(typeof sha256 === 'string' ? { sha256 } : {}),
+    ...(typeof fromRun === 'string' ? { fromRun } : {}),
+  };
+}
