@@ -1,5 +1,6 @@
 /** World of a trace, as its header or its episodes name it. */
-import { recordOf } from '../core/record.ts';
+import { relative, resolve } from 'node:path';
+import { isRecord, recordOf } from '../core/record.ts';
 import { type ConfiguredEnv, envOfRun } from '../world/env-id.ts';
 import { runOf } from './run-folder.ts';
 
@@ -23,4 +24,16 @@ export function readTracedEnv(config: unknown, named: string): ConfiguredEnv {
     ...(typeof sha256 === 'string' ? { sha256 } : {}),
     ...(typeof fromRun === 'string' ? { fromRun } : {}),
   };
+}
+
+/**
+ * Configuration of a trace for a copy elsewhere: the way to a user's module starts from the new folder.
+ * @param path of the trace that it comes from
+ * @param out folder of the copy
+ */
+export function relocateEnv(config: unknown, path: string, out: string): unknown {
+  if (!isRecord(config) || !isRecord(config.env)) return config;
+  const { fromRun } = config.env;
+  if (typeof fromRun !== 'string') return config;
+  return { ...config, env: { ...config.env, fromRun: relative(resolve(out), resolve(runOf(path), fromRun)) } };
 }

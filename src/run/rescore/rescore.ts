@@ -1,18 +1,17 @@
 /** Saved episodes scored again by the user's function, and written with their new rewards where that is asked for. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { AgentOutcome } from '../../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { isRecord } from '../../core/record.ts';
 import { writeFileAtomic } from '../../storage/atomic-file.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceFiles } from '../../storage/trace-files.ts';
 import type { StoredEpisode, TraceStore } from '../../storage/trace-store.ts';
 import type { ConfiguredEnv } from '../../world/env-id.ts';
-import { runOf } from '../run-folder.ts';
+import { relocateEnv } from '../traced-env.ts';
 import { EpisodeScorer } from './episode-scorer.ts';
 import { type EpisodeScore, type RescoreReport, reportRescored } from './rescore-report.ts';
 
@@ -196,7 +195,7 @@ class RescoredTrace {
     this.#by = { verify: basename(options.verify), sha256 };
     this.#files = new TraceFiles({
       dir: join(out, 'traces'),
-      config: relocateWorld(options.store.config, options.path, out),
+      config: relocateEnv(options.store.config, options.path, out),
       rotateBytes: ROTATE_BYTES,
       keepBytes: Number.MAX_SAFE_INTEGER,
     });
@@ -234,12 +233,4 @@ class RescoredTrace {
       throw new UserError('NO_PERMISSION', `cannot write ${this.#out}: ${messageOf(thrown)}`);
     }
   }
-}
-
-/** Configuration of a trace for a copy elsewhere: the way to a user's module starts from the new folder. */
-function relocateWorld(config: unknown, path: string, out: string): unknown {
-  if (!isRecord(config) || !isRecord(config.env)) return config;
-  const { fromRun } = config.env;
-  if (typeof fromRun !== 'string') return config;
-  return { ...config, env: { ...config.env, fromRun: relative(resolve(out), resolve(runOf(path), fromRun)) } };
 }
