@@ -54,7 +54,7 @@ type Level = Pick<Estimated, 'value' | 'low' | 'high'>;
 
 /** Fall of an episode: the recorded action behind which its prospects were lowest compared with before. */
 export interface LargestFall {
-  /** Number of the action, from 1: the state before it is behind `turn − 1` actions. */
+  /** Number of the action, from 1: the state before it is behind `turn − 1` actions. Of one in stages the first. */
   readonly turn: number;
   readonly action: string;
   /** What falls: the share of successes, or the whole return where no continuation differs in success. */
@@ -79,7 +79,8 @@ export function findLargestFall(values: readonly StateValue[]): LargestFall | un
     const [from, to] = [before.value, after.value];
     if (!(from - to > (largest ? largest.from - largest.to : 0))) continue;
     const isClear = after.high < before.low;
-    largest = { turn: values[i]!.turn, action: values[i - 1]!.action, what, from, to, isClear };
+    const { turn, action } = values[i - 1]!;
+    largest = { turn: turn + 1, action, what, from, to, isClear };
   }
   return largest;
 }
