@@ -10,7 +10,7 @@ import { runOf } from './run-folder.ts';
  * @param path of the trace, beside which a module that moved with its run is looked for
  * @param named env id of the task
  */
-export function tracedEnv(config: unknown, path: string, named: string): ConfiguredEnv {
+export function findTracedEnv(config: unknown, path: string, named: string): ConfiguredEnv {
   return envOfRun(readTracedEnv(config, named), runOf(path));
 }
 

@@ -38,6 +38,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/storage/order-file.ts',
     'src/cli/commands/compare.ts',
     'src/cli/commands/export.ts',
+    'src/run/rescore/rescore.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-env.ts',

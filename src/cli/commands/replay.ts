@@ -15,7 +15,7 @@ import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
 import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { readTracedEnv, tracedEnv } from '../../run/traced-env.ts';
+import { findTracedEnv, readTracedEnv } from '../../run/traced-env.ts';
 import { type Difference, recheck } from '../../storage/recheck.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
@@ -83,7 +83,7 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   const envOf = (named: string): ConfiguredEnv => {
-    if (flags.env === undefined) return tracedEnv(store.config, path, named);
+    if (flags.env === undefined) return findTracedEnv(store.config, path, named);
     return { ...readTracedEnv(store.config, named), id: resolveEnvId(flags.env, process.cwd()) };
   };
   if (flags.fromTurn !== undefined || flags.everyTurn) {

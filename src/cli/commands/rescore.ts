@@ -7,7 +7,7 @@ import { taskName } from '../../core/task.ts';
 import { columns, percent } from '../../learning/evaluation/table.ts';
 import { type Rescored, rescore } from '../../run/rescore/rescore.ts';
 import { type EpisodeScore, isChanged, type RescoredPart } from '../../run/rescore/rescore-report.ts';
-import { tracedEnv } from '../../run/traced-env.ts';
+import { findTracedEnv } from '../../run/traced-env.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
 import { reportLosses, runCommand } from '../fail.ts';
 import { MOST, oneOf, wholeNumber } from '../flags.ts';
@@ -59,7 +59,7 @@ async function rescoreCommand(path: string, flags: RescoreFlags): Promise<void> 
     const rescored = await rescore({
       store,
       path,
-      env: tracedEnv(store.config, path, first.env),
+      env: findTracedEnv(store.config, path, first.env),
       verify: flags.verify,
       limitMs: flags.limit * 1000,
       threads: flags.threads,

@@ -57,7 +57,7 @@ export interface LargestFall {
   /** Number of the action, from 1: the state before it is behind `turn − 1` actions. Of one in stages the first. */
   readonly turn: number;
   readonly action: string;
-  /** What falls: the share of successes, or the whole return where no continuation differs in success. */
+  /** Quantity that falls: the share of successes, or the whole return where no continuation differs in success. */
   readonly what: 'success' | 'return';
   readonly from: number;
   readonly to: number;
