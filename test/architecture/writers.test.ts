@@ -29,6 +29,8 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/policy/served-adapters.ts',
     'src/learning/learner/quarantine.ts',
     'src/run/play-evaluation.ts',
+    'src/run/prompt-search/search-state.ts',
+    'src/cli/commands/optimize-prompt.ts',
     'src/run/rollout.ts',
     'src/run/train.ts',
     'src/run/train-evaluations.ts',

@@ -79,6 +79,8 @@ const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set
 const rollout = (...more: string[]) => ['rollout', '--env', 'textcraft', '--runs', runs, ...more];
 const sft = (...more: string[]) => ['sft', quickstart, '--runs', runs, ...more];
 const goOn = (...more: string[]) => ['replay', traces, '--from-turn', '0', '--policy', 'random', ...more];
+const proposer = ['--proposer-url', 'http://127.0.0.1:9/v1', '--proposer-model', 'm'];
+const search = (...more: string[]) => ['optimize-prompt', serial, ...proposer, '--out', join(runs, 's'), ...more];
 const dpo = (...more: string[]) => ['dpo', quickstart, '--runs', runs, ...more];
 
 /** Mistakes: kind, what was typed, what is printed. */
@@ -310,6 +312,21 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['misspelt', () => ['rescore', traces, '--verify', noWorld, '--by', 'lable'], /--by.*did you mean label\?/],
   ['out of range', () => ['rescore', traces, '--verify', noWorld, '--limit', '0'], /--limit.*whole number from 1/],
   ['taken', () => ['rescore', traces, '--verify', noWorld, '--out', folder], /--out .* exists already; name a new/],
+
+  ['absent', () => ['optimize-prompt'], /optimize-prompt: give a configuration, or --resume <folder>/],
+  ['absent', () => ['optimize-prompt', serial], /--proposer-url and --proposer-model name the model that writes/],
+  ['absent', () => ['optimize-prompt', serial, ...proposer], /--out <folder>: name a new folder/],
+  ['wrong file', () => ['optimize-prompt', '--resume', trained], /is no search of prompts: it has no search\.jsonl/],
+  ['wrong type', () => search('--proposer-url', 'here'), /chat model\.url: expected a URL|url: expected a URL/],
+  ['contradiction', () => search(), /policy\.kind 'local' reads no prompt; use openai, checkpoint or server/],
+  [
+    'contradiction',
+    () => ['optimize-prompt', '--resume', trained, '--budget', '9'],
+    /--budget: a search goes on as it was/,
+  ],
+  ['contradiction', () => ['optimize-prompt', serial, '--resume', trained], /--resume has its own configuration/],
+  ['out of range', () => search('--held-out', '1'), /--held-out.*Expected a whole number from 2 to/],
+  ['misspelt', () => search('--bugdet', '100'), /unknown option '--bugdet'.*--budget/],
 
   ['absent', () => ['compare', '/nowhere', trained], /\/nowhere is no run/],
   ['contradiction', () => ['compare', trained, trained], /has no results to compare/],

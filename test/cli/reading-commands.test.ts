@@ -134,6 +134,7 @@ const WITHOUT_RUN = [
   'serve-env',
   'serve-retriever',
   'gateway',
+  'optimize-prompt',
 ];
 
 /** Commands that are quick, for states that come in numbers. */
