@@ -95,6 +95,7 @@ async function optimizeCommand(path: string | undefined, flags: OptimizeFlags): 
     const proposer = openChatModel({ url: flags.proposerUrl ?? url, model, temperature: 1 });
     void signal.signal.then(() => proposer.close());
     const outcome = await optimizePrompt({
+      dir,
       config,
       state,
       proposer,
@@ -163,7 +164,8 @@ function checkResumed(path: string | undefined, dir: string): string {
 }
 
 function print({ best, candidates, spent, own, found, difference, isBetter }: PromptSearchOutcome, path: string): void {
-  out.line(`${candidates} prompts of ${spent} episodes; on tasks that no step has seen:\n`);
+  const pool = `${candidates} ${candidates === 1 ? 'prompt' : 'prompts'} in the pool after ${spent} episodes`;
+  out.line(`${pool}; on tasks that no step has seen:\n`);
   const rowOf = (name: string, { success, score }: HeldOutResult) => [name, percent(success), compact(score)];
   const head = [`${own.success.n} held-out tasks`, 'success % [95 %]', 'mean return'];
   out.line(columns([head, rowOf('own prompt', own), rowOf('best prompt', found)]).join('\n'));

@@ -51,6 +51,8 @@ export interface PromptSearchOutcome {
 }
 
 export interface PromptSearchOptions {
+  /** Folder of the search. */
+  readonly dir: string;
   readonly config: RunConfig;
   readonly state: SearchState;
   readonly proposer: Pick<ChatModel, 'reply'>;
@@ -198,6 +200,8 @@ async function playHeldOut(state: SearchState, player: PromptPlayer, candidate: 
 class PromptPlayer {
   readonly #options: PromptSearchOptions;
   readonly #env: Env;
+  /** Notices that were given: each run would repeat them. */
+  readonly #noticed = new Set<string>();
 
   constructor(options: PromptSearchOptions, env: Env) {
     this.#options = options;
@@ -206,7 +210,7 @@ class PromptPlayer {
 
   /** Plays tasks. @returns their episodes, in the order of the tasks */
   async play(prompt: string, indices: readonly number[]): Promise<readonly Trajectory[]> {
-    const { config, state, onNotice, interrupted } = this.#options;
+    const { dir, config, state, interrupted } = this.#options;
     const { system: _, ...chat } = config.policy.chat;
     const tasks = indices.map((index): Task => ({ env: this.#env.id, index, seed: this.#env.tasks.evalSeed }));
     const finished = new Map<number, Trajectory>();
@@ -216,11 +220,11 @@ class PromptPlayer {
         policy: { ...config.policy, chat: prompt === '' ? chat : { ...chat, system: prompt } },
         trace: { ...config.trace, everyGroups: 0 },
       },
-      dir: '.', // nothing is written
+      dir, // a base model may be kept beside it
       mode: 'async',
       envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
-      onNotice,
+      onNotice: (notice) => this.#notify(notice),
       onEpisodes: (trajectories) => {
         for (const one of trajectories) finished.set(one.task.index, one);
       },
@@ -254,6 +258,11 @@ class PromptPlayer {
       await run.stop();
     }
     return indices.map((index) => finished.get(index)!);
+  }
+
+  #notify(notice: string): void {
+    if (!this.#noticed.has(notice)) this.#options.onNotice(notice);
+    this.#noticed.add(notice);
   }
 }
 
