@@ -1,6 +1,6 @@
 /** Continuations of a saved episode: a policy plays on from its states, a group of episodes from each. */
 import { join } from 'node:path';
-import type { EvaluationPlan } from '../../../actors/scheduler/protocol.ts';
+import type { EvaluationPlan, EvaluationRecord } from '../../../actors/scheduler/protocol.ts';
 import type { Run } from '../../../actors/tree.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import type { Oracle } from '../../core/env.ts';
@@ -79,7 +79,7 @@ export async function continueEpisode(options: ContinueOptions): Promise<Continu
   });
   let finished: ReadonlySet<EvaluationPlan>;
   try {
-    finished = await playPlans(run, plans, options.interrupted);
+    finished = await playPlans(run, plans, options);
     await run.flush();
   } finally {
     await run.stop();
@@ -142,22 +142,33 @@ function planOf(
   };
 }
 
-/** Plays all plans side by side. @returns those that are finished; a plan none of whose episodes finished ends it */
+/**
+ * Plays all plans side by side. A group that fails for good is left out, with a notice.
+ * @returns those that are finished
+ * @throws {LongplayError} where all have failed
+ */
 async function playPlans(
   run: Run,
   plans: readonly EvaluationPlan[],
-  interrupted: Promise<string>,
+  { interrupted, onNotice }: ContinueOptions,
 ): Promise<ReadonlySet<EvaluationPlan>> {
   const finished = new Set<EvaluationPlan>();
+  const failed: EvaluationRecord[] = [];
   const playing = Promise.all(
     plans.map(async (plan) => {
-      requireFinished(await run.evaluate(plan));
-      finished.add(plan);
+      const record = await run.evaluate(plan);
+      if (record.failed === 0) finished.add(plan);
+      else failed.push(record);
     }),
   );
   const signal = await Promise.race([playing.then(() => undefined), interrupted]);
-  if (signal !== undefined) playing.catch(() => {}); // given up: it fails when the run stops
-  return new Set(finished);
+  if (signal !== undefined) {
+    playing.catch(() => {}); // given up: it fails when the run stops
+    return new Set(finished);
+  }
+  if (finished.size === 0) requireFinished(failed[0]!);
+  for (const { plan, failure } of failed) onNotice(`${plan.name}: ${failure!.cause}: ${failure!.message}`);
+  return finished;
 }
 
 /** Bytes after which a new trace file is begun. */

@@ -10,6 +10,9 @@ import type { RescoreThreadData, RescoreThreadMessage } from './rescore-thread.t
 /** Milliseconds to start a thread and load a module, which is no episode's time. */
 const LOADING_MS = 60_000;
 
+/** Reason of an episode whose scorer was closed: nobody asks for it any more. */
+const STOPPED = 'stopped';
+
 /** New reward of an episode, or why there is none: a missing one is neither 0 nor 1. */
 export type Scored = { readonly outcome: AgentOutcome } | { readonly failed: string };
 
@@ -33,8 +36,9 @@ export class EpisodeScorer {
     this.#options = options;
   }
 
-  /** Starts the thread and loads the function. @throws {UserError} BAD_ARGUMENT for a module that has none */
+  /** Starts the thread and loads the function, unless it is closed. @throws {UserError} BAD_ARGUMENT for a module that has none */
   async start(): Promise<void> {
+    if (this.#isClosed) return;
     const { path, url, env, onNotice } = this.#options;
     const worker = new Worker(workerUrl(new URL('./rescore-thread.ts', import.meta.url)), {
       workerData: { url, env } satisfies RescoreThreadData,
@@ -47,9 +51,10 @@ export class EpisodeScorer {
     worker.on('exit', () => {
       if (this.#worker === worker) this.#worker = undefined;
     });
+    this.#worker = worker;
     const answer = await awaitAnswer(worker, LOADING_MS);
+    if (this.#isClosed) return;
     if (answer.type === 'ready') {
-      this.#worker = worker;
       if (answer.notice !== undefined && !this.#isNoticed) onNotice(answer.notice);
       this.#isNoticed = true;
       return;
@@ -58,10 +63,21 @@ export class EpisodeScorer {
     throw new UserError('BAD_ARGUMENT', `--verify ${path}: ${answer.type === 'scored' ? '' : answer.message}`);
   }
 
-  /** Scores an episode. @throws {UserError} as `start`, where its thread has to be replaced and cannot be */
+  /**
+   * Scores an episode. One whose thread breaks is scored once more in a fresh one: what an earlier episode left behind may have
+   * broken it.
+   * @throws {UserError} as `start`, where the thread has to be replaced and cannot be
+   */
   async score(episode: TraceLine): Promise<Scored> {
+    const first = await this.#score(episode);
+    const scored = 'broke' in first ? await this.#score(episode) : first;
+    return 'broke' in scored ? { failed: scored.broke } : scored;
+  }
+
+  async #score(episode: TraceLine): Promise<Scored | { readonly broke: string }> {
     if (!this.#worker) await this.start();
-    const worker = this.#worker!;
+    const worker = this.#worker;
+    if (!worker || this.#isClosed) return { failed: STOPPED };
     const answering = awaitAnswer(worker, this.#options.limitMs);
     worker.postMessage(episode);
     const answer = await answering;
@@ -69,7 +85,8 @@ export class EpisodeScorer {
     if (answer.type === 'failed') return { failed: answer.message };
     this.#worker = undefined;
     await worker.terminate();
-    return { failed: this.#isClosed ? 'stopped' : 'message' in answer ? answer.message : answer.type };
+    if (this.#isClosed || !('isLate' in answer)) return { failed: STOPPED };
+    return answer.isLate ? { failed: answer.message } : { broke: answer.message };
   }
 
   /** Ends the thread; an episode under way fails. */
@@ -80,7 +97,9 @@ export class EpisodeScorer {
 }
 
 /** Message of a thread, or what came in its place. */
-type ThreadAnswer = RescoreThreadMessage | { readonly type: 'silent'; readonly message: string };
+type ThreadAnswer =
+  | RescoreThreadMessage
+  | { readonly type: 'silent'; readonly message: string; readonly isLate: boolean };
 
 /** Waits for the next message of a thread. */
 function awaitAnswer(worker: Worker, limitMs: number): Promise<ThreadAnswer> {
@@ -92,10 +111,10 @@ function awaitAnswer(worker: Worker, limitMs: number): Promise<ThreadAnswer> {
       worker.off('exit', onExit);
       resolve(answer);
     };
-    const endSilent = (message: string) => end({ type: 'silent', message });
+    const endSilent = (message: string, isLate = false) => end({ type: 'silent', message, isLate });
     const onError = (thrown: unknown) => endSilent(`it broke its thread: ${messageOf(thrown)}`);
     const onExit = (code: number) => endSilent(`it ended its thread with code ${code}`);
-    const timer = setTimeout(() => endSilent(`no answer within ${limitMs / 1000} s`), limitMs);
+    const timer = setTimeout(() => endSilent(`no answer within ${limitMs / 1000} s`, true), limitMs);
     worker.on('message', end);
     worker.on('error', onError);
     worker.on('exit', onExit);

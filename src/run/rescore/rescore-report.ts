@@ -52,9 +52,17 @@ export interface RescoreReport {
   readonly groups: GroupEffects;
 }
 
-/** Reports what new rewards change. @param groups episodes by group @param byTask rows by task instead of by sub-task */
-export function reportRescored(groups: readonly (readonly EpisodeScore[])[], byTask: boolean): RescoreReport {
-  const episodes = groups.flat();
+/** Group of a trace, as far as it was reached. */
+export interface ScoredGroup {
+  /** Size: its members in the trace. */
+  readonly size: number;
+  /** Scores of the members that were reached, in order. */
+  readonly scores: readonly EpisodeScore[];
+}
+
+/** Reports what new rewards change. @param byTask true for rows by task instead of by sub-task */
+export function reportRescored(groups: readonly ScoredGroup[], byTask: boolean): RescoreReport {
+  const episodes = groups.flatMap(({ scores }) => scores);
   const parts = new Map<string, EpisodeScore[]>();
   for (const one of episodes) {
     const label = byTask || one.label === '' ? `${one.task.env}/${one.task.index}` : one.label;
@@ -62,15 +70,15 @@ export function reportRescored(groups: readonly (readonly EpisodeScore[])[], byT
     if (known) known.push(one);
     else parts.set(label, [one]);
   }
-  const whole = groups.filter((group) => group.every((one) => one.new));
+  const whole = groups.filter(({ size, scores }) => scores.filter((one) => one.new).length === size);
   return {
     episodes,
     parts: [...parts].map(([label, own]) => summarisePart(label, own)),
     all: summarisePart('all', episodes),
     groups: countGroupEffects(
-      whole.map((group) => ({
-        before: group.map(({ old }) => old.reward),
-        after: group.map((one) => one.new!.reward),
+      whole.map(({ scores }) => ({
+        before: scores.map(({ old }) => old.reward),
+        after: scores.map((one) => one.new!.reward),
       })),
     ),
   };

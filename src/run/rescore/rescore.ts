@@ -84,10 +84,11 @@ export async function rescore(options: RescoreOptions): Promise<Rescored> {
       writer?.write(group, scores);
     }
   };
-  void options.interrupted.then(async () => {
+  const stop = () => {
     stopped = true;
-    await Promise.all(scorers.map((scorer) => scorer.close()));
-  });
+    return Promise.all(scorers.map((scorer) => scorer.close()));
+  };
+  void options.interrupted.then(stop);
   try {
     await scorers[0]!.start(); // a module that cannot be used is refused once, before anything is written
     let next = 0;
@@ -105,10 +106,10 @@ export async function rescore(options: RescoreOptions): Promise<Rescored> {
     await Promise.all(scorers.map(work));
     endGroups(true);
   } finally {
-    await Promise.all(scorers.map((scorer) => scorer.close()));
+    await stop();
     writer?.close();
   }
-  const done = groups.map((group) => group.flatMap((one) => scores.get(one) ?? [])).filter((group) => group.length > 0);
+  const done = groups.map((group) => ({ size: group.length, scores: group.flatMap((one) => scores.get(one) ?? []) }));
   const report = reportRescored(done, options.byTask === true);
   const { all } = report;
   writer?.finish({
@@ -201,11 +202,18 @@ class RescoredTrace {
     });
   }
 
-  /** Writes what is scored of a group. @throws {UserError} NO_PERMISSION with the system's words */
-  write(group: readonly StoredEpisode[], scores: ReadonlyMap<StoredEpisode, EpisodeScore>): void {
+  /** Writes what is scored of a group; what cannot be read any more has failed. @throws {UserError} NO_PERMISSION with the system's words */
+  write(group: readonly StoredEpisode[], scores: Map<StoredEpisode, EpisodeScore>): void {
     const episodes = group.flatMap((stored) => {
-      const fresh = scores.get(stored)?.new;
-      return fresh ? [applyReward(this.#options.store.read(stored.at), fresh, this.#by)] : [];
+      const score = scores.get(stored);
+      if (!score?.new) return [];
+      try {
+        return [applyReward(this.#options.store.read(stored.at), score.new, this.#by)];
+      } catch (thrown) {
+        if (!(thrown instanceof UserError)) throw thrown;
+        scores.set(stored, { ...score, new: undefined, failed: thrown.message }); // removed meanwhile by its run
+        return [];
+      }
     });
     const [first] = episodes;
     if (!first) return;

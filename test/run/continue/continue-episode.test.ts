@@ -263,6 +263,11 @@ describe('an episode that does not repeat itself', () => {
       /every episode failed .*taking the 2 recorded actions again shows another observation than recorded/,
     );
     expect((await goOn(trace, '--from-turn', '1', '--policy', 'random')).status).toBe(0); // the lie comes later
+    // From each turn: those that could be played are there, the others are missing and named.
+    const every = await goOn(trace, '--every-turn', '--policy', 'random', '--group', '3');
+    expect([every.status, every.json.turns.map(({ turn }: never) => turn)]).toEqual([1, [0, 1]]);
+    expect(every.stderr).toMatch(/^turn 2: protocol: taking the 2 recorded actions again shows another/m);
+    expect(every.stderr).toMatch(/^longplay: 6 of 12 continuations are missing/m);
   });
 
   it('because its actions must not be taken again is refused', async () => {

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { episodeLines } from '../../../src/console/episode-frame.ts';
 import { episodeReturn, type Trajectory, type Turn } from '../../../src/core/trajectory.ts';
 import { readDemonstrations } from '../../../src/run/offline/demonstrations.ts';
+import { rescore as rescoreStore } from '../../../src/run/rescore/rescore.ts';
 import { makeRescoreRequest } from '../../../src/run/rescore/rescore-request.ts';
 import { viewRuns } from '../../../src/run/view-runs.ts';
 import { TraceFiles } from '../../../src/storage/trace-files.ts';
@@ -201,6 +202,30 @@ describe('a function that', () => {
     expect({ ...other.json, verify: '', out: '' }).toEqual({ ...first.json, verify: '', out: '' });
     const read = (dir: string) => TraceStore.open(dir).episodes.map(({ episode, return: reward }) => [episode, reward]);
     expect(read(four)).toEqual(read(one));
+  });
+
+  it('leaves an error behind takes no other episode along', async () => {
+    const late = 'if (episode === 2) setTimeout(() => { throw new Error("late"); }, 20);';
+    const code = `export const verify = async ({ episode }) => { ${late} await new Promise((end) => setTimeout(end, 15)); return episode; };`;
+    const { status, json } = await rescore(smallTrace(), code);
+    expect([status, json.all.episodes]).toEqual([0, 8]);
+  });
+
+  it('is slow may be stopped: what is scored is written, and a group that was not reached whole is not compared', async () => {
+    const trace = smallTrace();
+    const out = join(root, 'stopped');
+    const code = 'export const verify = ({ episode }) => episode < 6 ? episode : new Promise(() => {});';
+    let stop = (_: string) => {};
+    const interrupted = new Promise<string>((resolve) => {
+      stop = resolve;
+    });
+    const scored = await rescoreStore({
+      ...{ store: TraceStore.open(trace), path: trace, env: { id: 'toy', options: {} }, verify: moduleOf(code), out },
+      ...{ limitMs: 60_000, threads: 2, onNotice() {}, interrupted },
+      onProgress: (done) => void (done === 6 && stop('SIGINT')),
+    });
+    expect([scored.asked, scored.episodes.length, scored.groups.groups]).toEqual([8, 6, 1]);
+    expect(TraceStore.open(out).episodes.map(({ episode }) => episode)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   it.each([
