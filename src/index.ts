@@ -67,6 +67,7 @@ export {
   type VersionRun,
   versionRuns,
 } from './core/trajectory.ts';
+export type { VerifyFacts } from './core/verify.ts';
 export type * from './core/view.ts';
 export type * from './core/world.ts';
 export type { Difference, DifferenceMethod } from './learning/evaluation/compare.ts';
@@ -84,6 +85,7 @@ export {
   type RunGroup,
 } from './run/compare-runs.ts';
 export type { LiveStream } from './run/live-stream.ts';
+export type { RescoreRequest, ScoredTurn } from './run/rescore/rescore-request.ts';
 export { type RolloutOptions, type RolloutOutcome, type RunningRollout, rollout } from './run/rollout.ts';
 export type { FinishedEpisode, RunStreams } from './run/run-streams.ts';
 export {

@@ -152,6 +152,11 @@ export function observe(
     return { broken: { cause: 'protocol', message } };
   }
   if (step.kind === 'first' || run.restoring) {
+    const { beginning } = run.group;
+    if (beginning && step.observation !== beginning.observation) {
+      const message = `taking the ${turn} recorded actions again shows another observation than recorded`;
+      return { broken: { cause: 'protocol', message } };
+    }
     run.restoring = false;
     run.observation = step.observation;
     run.actions = actions;

@@ -266,10 +266,17 @@ class Rollouts {
   }
 
   #startEpisode(group: GroupRun, member: number, attempt: number): void {
-    const run = openEpisode(group, member, this.#nextEpisode++, attempt, this.#ctx.clock.now());
-    this.#episodes.set(run.episode, run);
-    const { task, horizon } = group;
-    this.#out.command({ type: 'open', episode: run.episode, attempt, task, horizon });
+    const { task, horizon, beginning } = group;
+    const episode = this.#nextEpisode++;
+    const now = this.#ctx.clock.now();
+    const turns = beginning?.turns ?? [];
+    const isFresh = turns.length === 0;
+    const run = isFresh
+      ? openEpisode(group, member, episode, attempt, now)
+      : reopenEpisode(group, { episode, member, attempt, turns }, now);
+    this.#episodes.set(episode, run);
+    const open = { type: 'open', episode, attempt, task, horizon } as const;
+    this.#out.command(isFresh ? open : { ...open, replay: turns.map(({ action }) => action) });
   }
 
   #finish(run: EpisodeRun, trajectory: Trajectory): void {

@@ -49,7 +49,9 @@ export class Launcher {
       const next = this.#evaluations.next();
       if (!next) break;
       const { plan, task, purpose } = next;
-      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose, version });
+      const { horizon, episodes: size, beginning } = plan;
+      const ticket = { group: this.#nextGroup++, task, horizon, size, purpose, version };
+      launch(beginning ? { ...ticket, beginning } : ticket);
     }
     for (let start = mayLaunch(phase) ? this.#countAdmitted(version) : 0; start > 0; start--) {
       launch(trainingTicket(this.#init, this.#nextGroup++, this.tasks.next(), horizon, version));

@@ -6,7 +6,7 @@ import type { EpisodeReport } from '../../src/core/agent-call.ts';
 import type { Accounting, Failure } from '../../src/core/failure.ts';
 import type { TokenSampling } from '../../src/core/model-call.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
+import type { EpisodeBeginning, FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { HorizonState } from '../../src/learning/schedule/horizon-schedule.ts';
 import type { TaskSamplerState } from '../../src/learning/schedule/task-sampler.ts';
@@ -70,6 +70,8 @@ export interface EvaluationPlan {
   /** Texts that end an answer; they are not part of it. */
   readonly stop?: readonly string[] | undefined;
   readonly seed: number;
+  /** Beginning that all its episodes share, of the one task that it then has. */
+  readonly beginning?: EpisodeBeginning | undefined;
 }
 
 /** Record of an evaluation, per task and finished episode. */

@@ -20,7 +20,17 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
     'rollout --resume runs/rollout',
   ],
   play: ['play ./my/env.mjs', 'play ./my/env.mjs --task 3 --horizon 10'],
-  replay: ['replay runs/run', 'replay runs/run --check'],
+  replay: [
+    'replay runs/run',
+    'replay runs/run --check',
+    'replay runs/run --episode 12 --from-turn 3 --policy runs/run --group 16',
+    'replay runs/run --episode 12 --every-turn --policy random --out continued',
+  ],
+  rescore: ['rescore runs/run --verify new.mjs', 'rescore runs/run --verify new.mjs --out rescored --json'],
+  'optimize-prompt': [
+    'optimize-prompt remote.yaml --proposer-url http://127.0.0.1:8000/v1 --proposer-model my-model --out searched',
+    'optimize-prompt --resume searched',
+  ],
   'replay-learner': ['replay-learner runs/run', 'replay-learner runs/run --json'],
   view: ['view runs/run', 'view runs/one runs/other', 'view runs/run --out report.html'],
   export: [

@@ -19,6 +19,8 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   play: async () => (await import('./commands/play.ts')).play,
   replay: async () => (await import('./commands/replay.ts')).replay,
   'replay-learner': async () => (await import('./commands/replay-learner.ts')).replayLearner,
+  rescore: async () => (await import('./commands/rescore.ts')).rescoreTraces,
+  'optimize-prompt': async () => (await import('./commands/optimize-prompt.ts')).optimizePromptCommand,
   view: async () => (await import('./commands/view.ts')).view,
   export: async () => (await import('./commands/export.ts')).exportTraces,
   envs: async () => (await import('./commands/envs.ts')).envs,

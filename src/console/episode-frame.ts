@@ -4,7 +4,7 @@ import type { Drawing, Panel } from '../core/draw.ts';
 import { taskName } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
 import { logprobOf } from '../storage/parquet.ts';
-import type { TraceLine, TraceTurn } from '../storage/trace.ts';
+import type { RescoredMark, TraceLine, TraceTurn } from '../storage/trace.ts';
 import { describeCallRead, describeFinalCall, describeThought } from './call-text.ts';
 import { compact } from './numbers.ts';
 import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
@@ -91,9 +91,10 @@ function actionLines(text: string): Line[] {
 }
 
 function title(episode: TraceLine, turn: number | undefined): Line {
-  const { turns, horizon, purpose, label } = episode;
-  const where =
+  const { turns, horizon, purpose, label, parent } = episode;
+  const place =
     turn === undefined ? `${turns.length} turns` : `turn ${Math.min(turn + 1, turns.length)} of ${turns.length}`;
+  const where = parent ? `${place} · episode ${parent.episode} up to turn ${parent.turn}` : place;
   return [
     span(`episode ${episode.episode}  `, 'bold'),
     span(taskName(episode.task)),
@@ -102,11 +103,18 @@ function title(episode: TraceLine, turn: number | undefined): Line {
 }
 
 function outcome(episode: TraceLine): Line {
-  const { end, success } = episode;
+  const { end, success, rescored } = episode;
   return [
     span(success ? 'solved' : 'not solved', success ? 'green' : 'red'),
     span(`  ${end}, return ${compact(episodeReturn(episode))}`),
+    ...(rescored ? [span(` (by ${describeRescored(rescored)})`, 'dim')] : []),
   ];
+}
+
+/** Describes who gave an episode its reward, and the recorded one. */
+function describeRescored({ verify, old }: RescoredMark): string {
+  const sum = old.rewards.reduce((total, reward) => total + reward, 0);
+  return `${verify}; recorded: ${old.success ? 'solved' : 'not solved'}, return ${compact(sum)}`;
 }
 
 /** Facts of a turn: latencies, and the judgement of policy and learner. */

@@ -2,7 +2,7 @@
 import type { Failure } from './failure.ts';
 import type { TokenSampling } from './model-call.ts';
 import type { Task } from './task.ts';
-import type { Trajectory } from './trajectory.ts';
+import type { Trajectory, Turn } from './trajectory.ts';
 
 /** Ticket of a group to be played. */
 export interface GroupTicket {
@@ -19,6 +19,16 @@ export interface GroupTicket {
    * group would be stale before it is finished.
    */
   readonly version: number;
+  /** Beginning that all its episodes share; absent where they begin with the task's first observation. */
+  readonly beginning?: EpisodeBeginning | undefined;
+}
+
+/** Beginning of an episode: recorded turns, whose actions the env takes again and whose history the policy reads. */
+export interface EpisodeBeginning {
+  /** Turns without decisions: token ids of one policy mean nothing to another. Their actions index the env's own table. */
+  readonly turns: readonly Turn[];
+  /** Observation behind them. An env that shows another one is no function of the actions, and fails the episode. */
+  readonly observation: string;
 }
 
 /** Purpose that a group's episodes are played for. */

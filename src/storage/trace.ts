@@ -32,6 +32,28 @@ export interface TraceLine extends Trajectory {
   /** Sub-task of the task; absent in traces of programs that do not name it. */
   readonly label?: string;
   readonly turns: readonly TraceTurn[];
+  /** Origin of its rewards, where `longplay rescore` gave it new ones. */
+  readonly rescored?: RescoredMark;
+  /** Episode that it goes on from, where `longplay replay --from-turn` played it. */
+  readonly parent?: ParentMark;
+}
+
+/** Mark of an episode with new rewards: who gave them, and the recorded ones. */
+export interface RescoredMark {
+  /** File name and hash of the module that gave them. */
+  readonly verify: string;
+  readonly sha256: string;
+  /** Named parts of the new reward. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Success and rewards by turn as they were. */
+  readonly old: { readonly success: boolean; readonly rewards: readonly number[] };
+}
+
+/** Mark of a continuation: the episode that it shares its beginning with. */
+export interface ParentMark {
+  readonly episode: number;
+  /** Turns that it shares. Their rewards and actions are recorded ones; the policy decided from the next turn on. */
+  readonly turn: number;
 }
 
 /** Credit that an update gave to groups. */

@@ -98,7 +98,20 @@ export const trajectorySchema = z.looseObject(trajectoryShape).superRefine(refin
 
 /** A trace's line of an episode (`TraceLine`). */
 export const episodeLineSchema = z
-  .looseObject({ ...trajectoryShape, purpose: z.string(), label: z.string().optional() })
+  .looseObject({
+    ...trajectoryShape,
+    purpose: z.string(),
+    label: z.string().optional(),
+    rescored: z
+      .looseObject({
+        verify: z.string(),
+        sha256: z.string(),
+        metrics: z.record(z.string(), z.number()),
+        old: z.looseObject({ success: z.boolean(), rewards: z.array(z.number()) }),
+      })
+      .optional(),
+    parent: z.looseObject({ episode: whole, turn: whole }).optional(),
+  })
   .superRefine(refineTable);
 
 /** A trace's line of advantages (`CreditLine`). */

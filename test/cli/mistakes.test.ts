@@ -78,6 +78,9 @@ const curious = fileURLToPath(new URL('dist/test/support/curious-env.js', packag
 const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
 const rollout = (...more: string[]) => ['rollout', '--env', 'textcraft', '--runs', runs, ...more];
 const sft = (...more: string[]) => ['sft', quickstart, '--runs', runs, ...more];
+const goOn = (...more: string[]) => ['replay', traces, '--from-turn', '0', '--policy', 'random', ...more];
+const proposer = ['--proposer-url', 'http://127.0.0.1:9/v1', '--proposer-model', 'm'];
+const search = (...more: string[]) => ['optimize-prompt', serial, ...proposer, '--out', join(runs, 's'), ...more];
 const dpo = (...more: string[]) => ['dpo', quickstart, '--runs', runs, ...more];
 
 /** Mistakes: kind, what was typed, what is printed. */
@@ -290,6 +293,52 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['absent', () => ['replay', traces, '--episode', '999'], /has no episode 999; it holds 1/],
   ['misspelt', () => ['replay', traces, '--chek'], /unknown option '--chek'.*--check/],
 
+  ['contradiction', () => ['replay', traces, '--policy', 'random'], /--policy: .*give --from-turn <k> or --every-turn/],
+  ['contradiction', () => goOn('--check'), /--check: a continuation is checked anyway/],
+  ['contradiction', () => goOn('--every-turn'), /--every-turn: --from-turn names one/],
+  ['contradiction', () => goOn('--temperature', '0', '--group', '4'), /--temperature 0 plays one and the same/],
+  ['contradiction', () => goOn('--policy', trained), /was trained on textcraft, not on toy/],
+  ['absent', () => ['replay', traces, '--from-turn', '0'], /name who plays on: --policy openai, random, oracle, or/],
+  ['absent', () => goOn('--policy', '/nowhere'), /\/nowhere is no run/],
+  ['absent', () => goOn(), /unknown env 'toy'/],
+  ['wrong type', () => goOn('--env', 'textcraft'), /the episode is of toy, and the world is textcraft/],
+  [
+    'out of range',
+    () => ['replay', traces, '--from-turn', '2', '--policy', 'random'],
+    /goes not so far: .*0 to 1 of them/,
+  ],
+  ['out of range', () => goOn('--group', '0'), /--group.*Expected a whole number from 1 to/],
+  ['taken', () => goOn('--out', folder), /--out .* exists already; name a new folder/],
+
+  ['absent', () => ['rescore', traces], /required option '--verify <module>' not specified/],
+  ['absent', () => ['rescore', '/nowhere', '--verify', noWorld], /\/nowhere/],
+  ['absent', () => ['rescore', traces, '--verify', './nowhere.mjs'], /--verify \.\/nowhere\.mjs: expected a module/],
+  [
+    'absent',
+    () => ['rescore', traces, '--verify', noWorld, '--purpose', 'x'],
+    /no episode matches; it holds 1 of purpose/,
+  ],
+  ['wrong file', () => ['rescore', quickstart, '--verify', noWorld], /quickstart\.yaml/],
+  ['misspelt', () => ['rescore', traces, '--verify', noWorld, '--purpse', 'x'], /unknown option '--purpse'.*--purpose/],
+  ['misspelt', () => ['rescore', traces, '--verify', noWorld, '--by', 'lable'], /--by.*did you mean label\?/],
+  ['out of range', () => ['rescore', traces, '--verify', noWorld, '--limit', '0'], /--limit.*whole number from 1/],
+  ['taken', () => ['rescore', traces, '--verify', noWorld, '--out', folder], /--out .* exists already; name a new/],
+
+  ['absent', () => ['optimize-prompt'], /optimize-prompt: give a configuration, or --resume <folder>/],
+  ['absent', () => ['optimize-prompt', serial], /--proposer-url and --proposer-model name the model that writes/],
+  ['absent', () => ['optimize-prompt', serial, ...proposer], /--out <folder>: name a new folder/],
+  ['wrong file', () => ['optimize-prompt', '--resume', trained], /is no search of prompts: it has no search\.jsonl/],
+  ['wrong type', () => search('--proposer-url', 'here'), /chat model\.url: expected a URL|url: expected a URL/],
+  ['contradiction', () => search(), /policy\.kind 'local' reads no prompt; use openai, checkpoint or server/],
+  [
+    'contradiction',
+    () => ['optimize-prompt', '--resume', trained, '--budget', '9'],
+    /--budget: a search goes on as it was/,
+  ],
+  ['contradiction', () => ['optimize-prompt', serial, '--resume', trained], /--resume has its own configuration/],
+  ['out of range', () => search('--held-out', '1'), /--held-out.*Expected a whole number from 2 to/],
+  ['misspelt', () => search('--bugdet', '100'), /unknown option '--bugdet'.*--budget/],
+
   ['absent', () => ['compare', '/nowhere', trained], /\/nowhere is no run/],
   ['contradiction', () => ['compare', trained, trained], /has no results to compare/],
   ['misspelt', () => ['compare', trained, '--plott', 'x.svg'], /unknown option '--plott'.*--plot/],
@@ -493,6 +542,12 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
 /** Typed into a process, because a thread or a process comes before the mistake. */
 const IN_A_PROCESS: typeof MISTAKES = [
   ['absent', () => train('engine={name: onnxruntime-node, device: cuda}'), /cannot use cuda here/],
+  [
+    'wrong file',
+    () => ['rescore', traces, '--verify', noWorld],
+    /expected a function as the export verify, got nothing/,
+  ],
+  ['wrong file', () => ['rescore', traces, '--verify', syntax], /syntax\.mjs: it cannot be loaded/],
   ['wrong file', () => ['check-env', noWorld], /createEnv/],
   ['wrong file', () => ['check-env', syntax], /syntax\.mjs/],
   ['misspelt', () => ['check-env', 'textcraft', '--option', 'fidelty=original'], /fidelty/],

@@ -22,6 +22,7 @@ import { stringify } from 'yaml';
 import { commandLine } from '../../src/cli/program.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import { viewRuns } from '../../src/run/view-runs.ts';
+import { TraceStore } from '../../src/storage/trace-store.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 import { typed } from '../support/typed.ts';
@@ -31,12 +32,14 @@ const folder = temporaryFolder('reading');
 const trained = join(folder, 'trained');
 const yaml = join(folder, 'small.yaml');
 const ids = join(folder, 'ids.txt');
+const verify = join(folder, 'verify.mjs');
 let made = 0;
 
 beforeAll(() => {
   const config = smallConfig({ trace: { maxShare: 1 }, evaluation: { horizons: [4], episodesPerTask: 1 } });
   writeFileSync(yaml, stringify(config));
   writeFileSync(ids, '3 5\n');
+  writeFileSync(verify, 'export const verify = ({ turns }) => turns.length;\n');
   mkdirSync(join(folder, 'elsewhere'));
   const args = [yaml, '--runs', folder, '--name', 'trained', '--journal', '--json'];
   const { status, stderr } = longplay('train', ...args, '--set', 'evaluation.tasks=[3, 5]');
@@ -88,6 +91,11 @@ const READERS: Readonly<Record<string, (dir: string) => Promise<{ readonly code:
   'export --to gguf': (dir) => run('export', dir, '--to', 'gguf', '--out', fresh('model.gguf')),
   replay: (dir) => run('replay', dir),
   'replay --check': (dir) => run('replay', dir, '--check'),
+  'replay --from-turn': (dir) => {
+    const first = ['--episode', String(TraceStore.open(dir).episodes[0]?.episode)];
+    return run('replay', dir, ...first, '--from-turn', '0', '--policy', dir, '--group', '2', '--out', fresh('on'));
+  },
+  rescore: (dir) => run('rescore', dir, '--verify', verify, '--out', fresh('rescored')),
   'replay-learner': (dir) => run('replay-learner', dir),
   'doctor --model': (dir) => run('doctor', '--model', dir),
   async 'serve-policy'(dir) {
@@ -129,10 +137,11 @@ const WITHOUT_RUN = [
   'serve-env',
   'serve-retriever',
   'gateway',
+  'optimize-prompt',
 ];
 
 /** Commands that are quick, for states that come in numbers. */
-const QUICK = ['view --out', 'view', 'export, ChatML', 'replay --check', 'replay-learner'];
+const QUICK = ['view --out', 'view', 'export, ChatML', 'replay --check', 'rescore', 'replay-learner'];
 
 /** Files that `eval` may add: episodes of its own. */
 const EVAL_FILE = /^traces\/eval-\d+(\.index)?\.jsonl$/;
@@ -176,7 +185,17 @@ function cutsOf(file: string): number[] {
   return long ? all : [all[0]!, all[Math.floor(all.length / 2)]!, all.at(-1)!];
 }
 
-const DONE = ['view --out', 'view', 'eval', 'export, ChatML', 'replay --check', 'replay-learner', 'serve-policy'];
+const DONE = [
+  'view --out',
+  'view',
+  'eval',
+  'export, ChatML',
+  'replay --check',
+  'replay --from-turn',
+  'rescore',
+  'replay-learner',
+  'serve-policy',
+];
 
 describe('a command that reads leaves as it was', { timeout: 600_000 }, () => {
   it('a run, and every command is one of these or is given no run', async () => {

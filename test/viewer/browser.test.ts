@@ -509,6 +509,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       if (hash === '#/episodes/3/0/0') {
         expect(await live.locator('pre').first().textContent()).toContain('<script>window.pwned=1</script>');
         expect(await live.locator('pre').first().textContent()).toContain('␛[2J');
+        const head = await live.locator('.row .muted').first().textContent();
+        expect(head).toMatch(/reward by <script>window.*, recorded 0\.25 · episode 12 up to turn 1$/);
         await live.getByText(/^whole conversation, /).click();
         const messages = live.locator('.conversation li');
         expect(await messages.count()).toBe(3 + 2 * 2);
@@ -766,7 +768,9 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const opening = { system: evil, instructions: evil, listed: true };
     const response = { text: evil, formatError: evil, promptTokens: 1, completionTokens: 1, opening };
     const turns = plain.turns.map((turn, t) => ({ ...turn, response, reward: t === 1 ? 0.5 : 0 }));
-    traces.episodes([{ ...plain, turns }], evil, evil);
+    const rescored = { verify: evil, sha256: '', metrics: {}, old: { success: false, rewards: [0.25, 0] } };
+    const marked = { ...plain, turns, rescored, parent: { episode: 12, turn: 1 } };
+    traces.episodes([marked], evil, evil);
     traces.close();
     const row = { update: 1, success: 0.5, successByLabel: { [evil]: 0.5 } };
     writeFileSync(join(dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`);

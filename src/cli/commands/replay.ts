@@ -1,4 +1,7 @@
-/** Command `longplay replay`: steps through recorded episodes, or plays them again and shows where they differ. */
+/**
+ * Command `longplay replay`: steps through recorded episodes, plays them again and shows where they differ, or goes on from their
+ * turns with a policy.
+ */
 import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
@@ -12,15 +15,17 @@ import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
 import { openChatModel } from '../../policy/remote/chat-model.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { runOf } from '../../run/run-folder.ts';
+import { findTracedEnv, readTracedEnv } from '../../run/traced-env.ts';
 import { type Difference, recheck } from '../../storage/recheck.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceStore } from '../../storage/trace-store.ts';
-import { type ConfiguredEnv, envOfRun, moduleChange, resolveEnvId } from '../../world/env-id.ts';
+import { type ConfiguredEnv, moduleChange, resolveEnvId } from '../../world/env-id.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { reportLosses, runCommand } from '../fail.ts';
+import { collectFlag, MOST, number, refuseFlags, wholeNumber } from '../flags.ts';
+import { type ContinueFlags, continueCommand } from './replay-continue.ts';
 
-interface ReplayFlags {
+interface ReplayFlags extends ContinueFlags {
   readonly episode?: string;
   readonly check?: boolean;
   readonly env?: string;
@@ -30,13 +35,47 @@ interface ReplayFlags {
 export function replay(program: Command): void {
   program
     .command('replay')
-    .description('step through recorded episodes, or play them again in their env')
+    .description('step through recorded episodes, play them again in their env, or go on from a turn of one')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
-    .option('--episode <id>', 'start with this episode, or check it alone')
+    .option('--episode <id>', 'start with this episode, check it alone, or go on from it')
     .option('--env <path>', "the world's module, where it is not at the path in the trace any more")
     .option('--check', 'play again and show where the env answers otherwise than recorded')
-    .action((path: string, flags: ReplayFlags) => runCommand(() => replayCommand(path, flags)));
+    .option(
+      '--from-turn <k>',
+      'keep k recorded actions and let --policy play on: the value of that state',
+      wholeNumber(0, MOST.held),
+    )
+    .option('--every-turn', 'the same from each turn: where the episode was lost')
+    .option(
+      '--policy <openai|random|oracle|run>',
+      "who plays on; openai: --base-url and --model; oracle: the world's solver; random; or a run's folder",
+    )
+    .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
+    .option('--model <name>', 'as the server calls it; may be left out where it has only one')
+    .option('--group <n>', 'continuations from a turn; 8 where it is left out', wholeNumber(1, MAX_GROUP))
+    .option('--temperature <t>', '0 is greedy; 1, or evaluation.sampling.temperature, where it is left out', number(0))
+    .option('--concurrency <n>', 'episodes at once', wholeNumber(1, MOST.held), 64)
+    .option('--seed <n>', 'of sampling', wholeNumber(0, MOST.seed), 1)
+    .option('--set <key=value>', 'a key of the configuration, e.g. policy.chat.format=code', collectFlag, [])
+    .option('--out <folder>', 'write the continuations as a trace that names their parent')
+    .option('--json', 'one JSON object')
+    .action((path: string, flags: ReplayFlags, command: Command) =>
+      runCommand(async () => {
+        const goesOn = flags.fromTurn !== undefined || flags.everyTurn === true;
+        if (goesOn) refuseFlags(command, ['check'], 'a continuation is checked anyway; give one of them');
+        else refuseFlags(command, CONTINUED, 'it is about continuations; give --from-turn <k> or --every-turn');
+        if (flags.fromTurn !== undefined)
+          refuseFlags(command, ['everyTurn'], '--from-turn names one; give one of them');
+        await replayCommand(path, flags);
+      }),
+    );
 }
+
+/** Continuations of one state: side by side they share what was computed of it. */
+const MAX_GROUP = 1024;
+
+/** Flags that are about continuations alone. */
+const CONTINUED = ['policy', 'baseUrl', 'model', 'group', 'temperature', 'concurrency', 'seed', 'set', 'out', 'json'];
 
 async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const store = TraceStore.open(path);
@@ -44,11 +83,16 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   const envOf = (named: string): ConfiguredEnv => {
-    const traced = findTracedEnv(store.config, named);
-    if (flags.env !== undefined) return { ...traced, id: resolveEnvId(flags.env, process.cwd()) };
-    return envOfRun(traced, runOf(path));
+    if (flags.env === undefined) return findTracedEnv(store.config, path, named);
+    return { ...readTracedEnv(store.config, named), id: resolveEnvId(flags.env, process.cwd()) };
   };
-  if (flags.check) await check(store, envOf, flags.episode === undefined ? undefined : start);
+  if (flags.fromTurn !== undefined || flags.everyTurn) {
+    if (flags.episode === undefined && store.size > 1) {
+      throw new UserError('BAD_ARGUMENT', `replay: ${path} holds ${store.size} episodes; name one: --episode <id>`);
+    }
+    const episode = store.read(start);
+    await continueCommand(path, episode, envOf(episode.task.env), flags);
+  } else if (flags.check) await check(store, envOf, flags.episode === undefined ? undefined : start);
   else if (out.isTTY && process.stdin.isTTY) await step(store, envOf, start);
   else out.writeStyled(episodeLines(store.read(start), out.isTTY ? out.columns : 100));
 }
@@ -108,23 +152,6 @@ const SHOWN_CHARS = 1000;
 
 function quoteValue(value: unknown): string {
   return shorten(JSON.stringify(value) ?? 'nothing', SHOWN_CHARS);
-}
-
-/** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
-function findTracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { env } = recordOf(config);
-  const { id, options, sha256, fromRun } = recordOf(env);
-  if (typeof id !== 'string') return { id: named, options: {} };
-  return {
-    id,
-    options: recordOf(options),
-    ...(typeof sha256 === 'string' ? { sha256 } : {}),
-    ...(typeof fromRun === 'string' ? { fromRun } : {}),
-  };
-}
-
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */

@@ -19,6 +19,7 @@ import { envLabel, isModulePath, locateEnv, moduleChange, resolveEnvId } from '.
 import { runCommand } from '../fail.ts';
 import { collectFlag, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
 import { firstSignal } from '../interrupt.ts';
+import { policyRunOf, policySettings } from '../policy-flags.ts';
 import { tasksIn } from '../task-ids.ts';
 
 interface RolloutFlags {
@@ -89,9 +90,6 @@ export function rollout(program: Command): void {
     );
 }
 
-/** Policies by name; any other name is a run's folder. */
-const KINDS: ReadonlySet<string> = new Set(['openai', 'random', 'oracle']);
-
 /** Flags that a rollout keeps from its start. */
 const PLANNED = [
   ...['env', 'agent', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature'],
@@ -149,7 +147,7 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
 }
 
 function fresh(flags: RolloutFlags): PreparedRollout {
-  const policyRun = KINDS.has(flags.policy) ? undefined : flags.policy;
+  const policyRun = policyRunOf(flags.policy);
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
   const agent = flags.agent === undefined ? undefined : readAgent(flags.agent);
   const named = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
@@ -173,10 +171,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     stop: { updates: 1 },
   };
   const settings = [
-    ...(trained ? [] : [`policy.kind=${flags.policy}`]),
-    ...(flags.baseUrl === undefined ? [] : [`policy.openai.baseUrl=${JSON.stringify(flags.baseUrl)}`]),
-    ...(flags.model === undefined ? [] : [`policy.openai.model=${JSON.stringify(flags.model)}`]),
-    `policy.openai.concurrency=${flags.concurrency}`,
+    ...policySettings(flags),
     `rollout.concurrentGroups=${flags.concurrency}`,
     `seed=${flags.seed}`,
     ...flags.set,

@@ -52,17 +52,22 @@ export function episodeElement(view: EpisodeView, options: EpisodeOptions): HTML
 
 /** Head of an episode: how it ended comes first. */
 function headElement({ episode }: EpisodeView, options: EpisodeOptions): HTMLElement {
-  const { turns, task, label, purpose, horizon } = episode;
+  const { turns, task, label, purpose, horizon, rescored, parent } = episode;
   const { text, tone } = outcomeText(episode);
   const reward = turns.reduce((sum, one) => sum + one.reward, 0);
   const facts = `${task.env} task ${task.index}, seed ${task.seed}${label ? ` · ${label}` : ''} · ${purpose} · horizon ${horizon}`;
+  const recorded = rescored?.old.rewards.reduce((sum, one) => sum + one, 0);
+  const marks = [
+    ...(rescored ? [`reward by ${rescored.verify}, recorded ${numberText(recorded!)}`] : []),
+    ...(parent ? [`episode ${parent.episode} up to turn ${parent.turn}`] : []),
+  ];
   return h(
     'div',
     { class: 'row' },
     h('strong', { class: `outcome ${tone}` }, text),
     h('span', {}, `return ${numberText(reward)}`),
     h('h2', { class: 'title', tabindex: '-1', aria: { 'data-focus': 'title' } }, `Episode ${episode.episode}`),
-    h('span', { class: 'muted' }, visible(facts)),
+    h('span', { class: 'muted' }, visible([facts, ...marks].join(' · '))),
     h('a', { href: options.listHref, aria: { 'data-focus': 'list' } }, '← episodes'),
     h('a', { href: options.groupHref, aria: { 'data-focus': 'group' } }, `group ${episode.group} side by side`),
     choice('colour', options.shade, SHADES, (value) => options.setShade(value as Shade)),

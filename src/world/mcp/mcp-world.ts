@@ -16,13 +16,14 @@ import { parseJson } from '../../core/json-text.ts';
 import type { TaskTable } from '../../core/task.ts';
 import { readTaskList } from '../../core/task-list.ts';
 import { MCP, openToolSession } from '../../core/tool-world.ts';
+import { verifyBy } from '../../core/verify.ts';
 import type { World } from '../../core/world.ts';
 import { explainLoadError } from '../../runtime/module-url.ts';
 import { loadClientPackage } from './client-package.ts';
 import { McpEpisode, type McpEpisodeOptions } from './mcp-episode.ts';
 import { checkOf, type McpOptions, type McpTask, readMcpOptions, readMcpTask } from './options.ts';
 import { type CreateServer, McpServers } from './servers.ts';
-import { type Verify, verifyBy, verifyCheck } from './verify.ts';
+import { type Verify, verifyCheck } from './verify.ts';
 
 /** Characters of one observation: an opening holds all tools. */
 const MAX_OBSERVATION_CHARS = 64 * 2 ** 20;

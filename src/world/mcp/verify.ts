@@ -1,21 +1,14 @@
 /** Verification of an episode: the reward that its end state is worth, by the user's function or by a check. */
 import { isDeepStrictEqual } from 'node:util';
-import { type AgentOutcome, readOutcome } from '../../core/agent-call.ts';
-import { describeValue } from '../../core/describe-value.ts';
+import type { AgentOutcome } from '../../core/agent-call.ts';
 import { parseJson } from '../../core/json-text.ts';
-import type { ConversationMessage } from '../../core/model-call.ts';
+import type { VerifyFacts } from '../../core/verify.ts';
 import type { ToolOutput } from './connection.ts';
 import type { Check, McpTask } from './options.ts';
 
 /** Episode as its verifier sees it. */
-export interface VerifyRequest {
+export interface VerifyRequest extends VerifyFacts {
   readonly task: McpTask;
-  readonly index: number;
-  readonly seed: number;
-  /** Text of the model's last reply; empty where that only called tools. */
-  readonly answer: string;
-  /** Messages of the whole episode: opening, replies, results. */
-  readonly transcript: readonly ConversationMessage[];
   /** Path of the episode's folder; undefined where the server has none. */
   readonly folder: string | undefined;
   /** Calls any tool of the server, those that the policy never sees among them. Rejects where the server does not answer. */
@@ -27,14 +20,6 @@ export interface VerifyRequest {
  * fails the episode.
  */
 export type Verify = (request: VerifyRequest) => unknown;
-
-/** Verifies by a user's function. @throws {TypeError} for a result that is no outcome */
-export async function verifyBy(verify: Verify, request: VerifyRequest): Promise<AgentOutcome> {
-  const value = await verify(request);
-  const outcome = readOutcome(typeof value === 'boolean' ? Number(value) : value, 'verify');
-  if (outcome) return outcome;
-  throw new TypeError(`expected a number, true, false or { reward } of verify, got ${describeValue(value)}`);
-}
 
 /**
  * Verifies by a check: 1 where the result of its call, or the answer, equals the expected value; else 0. Texts are compared

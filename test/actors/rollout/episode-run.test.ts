@@ -61,4 +61,26 @@ describe('an episode', () => {
     if (trouble === undefined) expect(seen).toHaveProperty('request');
     else expect(seen).toMatchObject({ broken: { cause: 'protocol', message: expect.stringContaining(trouble) } });
   });
+
+  it.each([
+    [[], { kind: 'first', observation: 'elsewhere' }],
+    [['go'], mid('elsewhere')],
+  ] as const)(
+    'that begins behind %j is no episode where the env shows another observation than recorded',
+    (actions, step) => {
+      const turns = actions.map((action) => ({ observation: 'at 0', action, actions: [0], reward: 0 }));
+      const beginning = { turns, observation: 'here' };
+      const start = () => {
+        const group = openGroup({ ...(ticket as object), beginning } as never);
+        if (turns.length === 0) return openEpisode(group, 0, 0, 1, 0);
+        return reopenEpisode(group, { episode: 0, member: 0, attempt: 1, turns } as never, 0);
+      };
+      const see = (observation: string) => ({ ...answer(turns.length, { ...step, observation }), newActions: ['go'] });
+      expect(observe(start(), see('here'), undefined, 0)).toHaveProperty('request');
+      const message = expect.stringContaining('shows another observation than recorded');
+      expect(observe(start(), see('elsewhere'), undefined, 0)).toMatchObject({
+        broken: { cause: 'protocol', message },
+      });
+    },
+  );
 });
