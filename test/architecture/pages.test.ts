@@ -11,7 +11,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'ARCHITECTURE.md': 160,
   'SECURITY.md': 80,
   'WORLDS.md': 130,
-  'REWARDS.md': 80,
+  'REWARDS.md': 100,
   'AGENTS.md': 60,
   'RERUN.md': 90,
   'src/runtime/README.md': 130,
