@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { resolvePolicyPaths } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { mapEnvs } from '../config/worlds.ts';
 import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locateEnv } from '../world/env-id.ts';
@@ -26,6 +27,6 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
 
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
 export function locatePaths(config: RunConfig, path: string): RunConfig {
-  const { env, policy } = config;
-  return { ...config, env: locateEnv(env, dirname(path)), policy: resolvePolicyPaths(policy, process.cwd()) };
+  const located = mapEnvs(config, (env) => locateEnv(env, dirname(path)));
+  return { ...located, policy: resolvePolicyPaths(config.policy, process.cwd()) };
 }

@@ -9,7 +9,7 @@ import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { appendWhole } from '../storage/atomic-file.ts';
 import { evaluateRun } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
-import { worldUrl } from './find-world.ts';
+import { runUrl } from './find-world.ts';
 import { startRun } from './start-run.ts';
 
 /** Milliseconds between two notices of an evaluation's progress. */
@@ -38,7 +38,7 @@ export function evaluateTrained(
 ): Promise<EvaluationSummary[]> {
   const { config, interrupt } = request;
   return evaluateUnlessInterrupted(interrupt, async () => {
-    const all = await evaluateRun(run, config, undefined, progress);
+    const all = await evaluateRun(run, undefined, progress);
     if (config.evaluation.randomBaseline && all.length > 0) append(all, await evaluateBaseline(request));
     return all;
   });
@@ -46,8 +46,8 @@ export function evaluateTrained(
 
 /** Evaluates what a warm start made, as update 0: what reinforcement adds is measured from there. */
 export async function evaluateStart(run: Run, request: EvaluatedRun, progress: EvaluationProgress): Promise<void> {
-  const { config, interrupt } = request;
-  const found = await evaluateUnlessInterrupted(interrupt, () => evaluateRun(run, config, undefined, progress));
+  const { interrupt } = request;
+  const found = await evaluateUnlessInterrupted(interrupt, () => evaluateRun(run, undefined, progress));
   for (const summary of found) recordEvaluation(request, 0, summary);
 }
 
@@ -97,13 +97,13 @@ async function evaluateBaseline(request: EvaluatedRun): Promise<EvaluationSummar
     config,
     dir: request.dir,
     mode: request.mode,
-    envModule: worldUrl(config.env.id, config.env.options),
+    envModule: runUrl(config),
     learn: false,
     onNotice: request.onNotice,
     onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, config, ['sampled'], progress);
+    const summaries = await evaluateRun(run, ['sampled'], progress);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

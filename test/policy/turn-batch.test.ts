@@ -39,6 +39,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     turn: id,
     observation: fc.string({ unit: 'binary' }),
     lastAction: fc.string(),
+    world: fc.string({ minLength: 1 }),
     partial: fc.constant(true as const),
     actions: ids,
     newActions: fc.array(fc.string(), { maxLength: 4 }),
@@ -52,7 +53,10 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'task' | 'lastAction' | 'history' | 'partial' | 'sampling' | 'stop'>[],
+    ] as Exclude<
+      keyof ActRequest,
+      'given' | 'task' | 'lastAction' | 'history' | 'partial' | 'sampling' | 'stop' | 'world'
+    >[],
   },
 ) as fc.Arbitrary<ActRequest>;
 

@@ -1,6 +1,7 @@
 /** Command `longplay replay`: steps through recorded episodes, or plays them again and shows where they differ. */
 import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
+import { findEnvOf } from '../../config/worlds.ts';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
 import { err, out } from '../../console/terminal.ts';
@@ -79,10 +80,10 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
     for (const at of all) {
       const episode = store.read(at);
       const { id, options } = envOf(episode.task.env);
-      let opened = worlds.get(id);
+      let opened = worlds.get(episode.task.env);
       if (!opened) {
         const { world } = await findWorld(id, options);
-        worlds.set(id, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
+        worlds.set(episode.task.env, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
       }
       steps += episode.turns.length;
       const difference = await recheck(opened.env, episode);
@@ -112,8 +113,7 @@ function quoteValue(value: unknown): string {
 
 /** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
 function findTracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { env } = recordOf(config);
-  const { id, options, sha256, fromRun } = recordOf(env);
+  const { id, options, sha256, fromRun } = recordOf(findEnvOf(config, named));
   if (typeof id !== 'string') return { id: named, options: {} };
   return {
     id,
@@ -149,9 +149,10 @@ async function step(store: TraceStore, envOf: EnvOf, start: number): Promise<voi
   let turn = 0;
   let episode = store.read(at);
   const show = async () => {
-    const { id: env, options } = envOf(episode.task.env);
+    const { env } = episode.task;
+    const { id, options } = envOf(env);
     if (!worlds.has(env)) {
-      const found = await findWorld(env, options).then(
+      const found = await findWorld(id, options).then(
         ({ world }) => world,
         () => undefined,
       );

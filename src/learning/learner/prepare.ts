@@ -91,11 +91,11 @@ export async function prepare(
   memory: readonly Remembered[] = [],
 ): Promise<Prepared | { readonly broken: Breakage }> {
   const { options, params, measuring } = learning;
-  const { estimator, offPolicy, kl, minibatches } = options;
+  const { estimator, worlds, offPolicy, kl, minibatches } = options;
   const units = encode(options, groups);
   const { needsAnchors, objective } = estimatorOf(estimator);
   const anchors = needsAnchors ? situationsOf(options, groups) : undefined;
-  const estimates = estimate(groups, estimator, extras, anchors);
+  const estimates = estimate(groups, estimator, extras, anchors, worlds);
   for (const { trajectory, advantages, returns } of estimates) {
     const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
     if (bad) return { broken: { where: 'advantage', message: `of episode ${trajectory.episode} is not finite` } };

@@ -72,10 +72,17 @@ class Run {
     this.init = {
       seed: 3,
       stop: { updates: 1000 },
-      env: 'toy',
-      tasks: [0, 1, 2, 3],
-      sampling: { type: 'learnable', balanced: 'learnable' },
-      labelOf: (index) => `label ${index % 3}`,
+      worlds: [
+        {
+          name: 'toy',
+          schedule: [{ from: 0, weight: 1 }],
+          tasks: [0, 1, 2, 3],
+          sampling: { type: 'learnable', balanced: 'learnable' },
+          labelOf: (index) => `label ${index % 3}`,
+          horizon: create({ type: 'fixed', rounds: 4 }),
+        },
+      ],
+      mixture: 'fixed',
       rollout: { groupSize: SIZE, concurrentGroups: 5 },
       learner: {
         groupsPerUpdate: PER_UPDATE,
@@ -90,7 +97,7 @@ class Run {
         },
         filterGroups: false,
       },
-      start: { version: 0, horizon: create({ type: 'fixed', rounds: 4 }), state: undefined, group: 0 },
+      start: { version: 0, state: undefined, group: 0 },
       barrier: false,
       evaluation: {
         everyUpdates: 2,
@@ -191,7 +198,7 @@ class Run {
   /** True where a task is left besides those given up, this one among them: a run without any ends by itself. */
   #mayGiveUp({ task }: GroupTicket): boolean {
     const given = new Set([...this.#givenUp, task.index]);
-    if (given.size === this.init.tasks.length) return false;
+    if (given.size === this.init.worlds[0]!.tasks.length) return false;
     this.#givenUp = given;
     return true;
   }
@@ -347,7 +354,8 @@ describe('the fold of a journal', () => {
           position,
         );
       expect(fold(run.init.seed).tickets).toHaveLength(4);
-      expect(() => replayJournal({ ...run.init, tasks: [2, 3] }, 0, checkpoint, entries, position)).toThrow(
+      const worlds = run.init.worlds.map((world) => ({ ...world, tasks: [2, 3] }));
+      expect(() => replayJournal({ ...run.init, worlds }, 0, checkpoint, entries, position)).toThrow(
         /another seed, env, task list/,
       );
       const drawn = { ...checkpoint, sampler: { ...checkpoint.sampler, draws: 5 } };
