@@ -81,6 +81,9 @@ function header(state: ConsoleState, width: number): Line[] {
   ];
 }
 
+/** Lines of worlds at most. */
+const MAX_WORLDS = 8;
+
 /** Lines of several worlds, one each: `mine  horizon 10  share 25 %  success 64 %  return 0.52  turns 6.1`. */
 function worldLines({ rows }: ConsoleState, worlds: readonly WorldStatus[]): Line[] {
   const recent = rows.slice(-RECENT);
@@ -96,7 +99,8 @@ function worldLines({ rows }: ConsoleState, worlds: readonly WorldStatus[]): Lin
     }
     return count === 0 ? undefined : sum / count;
   };
-  return worlds.map((world): Line => {
+  const shown = worlds.length > MAX_WORLDS ? worlds.slice(0, MAX_WORLDS - 1) : worlds;
+  const lines = shown.map((world): Line => {
     const fact = (label: string, value: string): Span[] => [span(`  ${label} `, 'dim'), span(value, 'bold')];
     return [
       span(pad(cut(world.name, name), name), world.isUp ? 'plain' : 'red'),
@@ -108,6 +112,8 @@ function worldLines({ rows }: ConsoleState, worlds: readonly WorldStatus[]): Lin
       ...(world.isUp ? [] : [span('  does not answer', 'red')]),
     ];
   });
+  const left = worlds.length - shown.length;
+  return left === 0 ? lines : [...lines, [span(`and ${left} more`, 'dim')]];
 }
 
 /** Horizon line: `ScalingInter-RL 8 ━━━━ 16 ━━── 24 ──── horizon 16, 117 of 300 updates`. */

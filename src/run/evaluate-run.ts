@@ -19,16 +19,26 @@ export type EvaluationKind = 'sampled' | 'greedy';
 /**
  * Evaluates a run's present weights by all evaluations of its configuration.
  * @param progress receives the plans before they are played; the run reports to it what was played
+ * @param onNotice receives why one of several worlds has no evaluation: the others have theirs
  */
 export async function evaluateRun(
   run: Run,
   kinds?: readonly EvaluationKind[],
   progress?: EvaluationProgress,
+  onNotice: (text: string) => void = () => {},
 ): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
   const plans = evaluationPlans(run.worlds, kinds);
   progress?.expect(plans);
-  for (const plan of plans) summaries.push(await evaluate(run, plan));
+  for (const [i, plan] of plans.entries()) {
+    try {
+      summaries.push(await evaluate(run, plan));
+    } catch (thrown) {
+      const othersFinish = run.worlds.length > 1 && (summaries.length > 0 || i < plans.length - 1);
+      if (!(thrown instanceof EvaluationFailed) || !othersFinish) throw thrown;
+      onNotice(thrown.message);
+    }
+  }
   return summaries;
 }
 
@@ -38,13 +48,16 @@ async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSumma
   return summariseIn(run.worlds, record);
 }
 
+/** Evaluation of which no episode finished. */
+class EvaluationFailed extends LongplayError {}
+
 /** @throws {LongplayError} ENV_BROKEN, or REMOTE_FAILED where a server is to blame, for an evaluation without an episode */
 export function requireFinished({ plan, results, failure }: EvaluationRecord): void {
   if (results.every(({ successes }) => successes.length === 0)) {
     const { cause, message } = failure ?? { cause: 'threw', message: 'unknown' };
     const code = cause === 'unreachable' || cause === 'policy' ? 'REMOTE_FAILED' : 'ENV_BROKEN';
     const what = `evaluation ${plan.name}: every episode failed (the last: ${cause}: ${message})`;
-    throw new LongplayError(code, `${what}; ${cureOf(cause, plan.tasks[0]?.env ?? '')}`);
+    throw new EvaluationFailed(code, `${what}; ${cureOf(cause, plan.tasks[0]?.env ?? '')}`);
   }
 }
 

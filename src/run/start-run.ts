@@ -12,7 +12,6 @@ import {
 import { ChaosLedger } from '../chaos/chaos-ledger.ts';
 import { checkChaos } from '../chaos/spec.ts';
 import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
-import { hasWorlds } from '../config/worlds.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { readApiKey } from '../http/api-key.ts';
@@ -63,12 +62,6 @@ export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const config = fitToMemory(options, policy);
   for (const notice of policy?.notices ?? []) onNotice(notice);
   const { isRemote, isLanguageModel } = policyKindOf(config);
-  if (hasWorlds(config) && options.cluster) {
-    throw new UserError(
-      'BAD_CONFIG',
-      '--cluster: workers play a run of one world, and this one lists several (worlds); leave --cluster out',
-    );
-  }
   const cluster = options.cluster && (await prepareCluster({ ...options, config }, env, policy));
   for (const one of worlds) {
     if (!policy || isLanguageModel || one.world.view) continue;

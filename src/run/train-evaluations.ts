@@ -3,7 +3,8 @@
 import { join } from 'node:path';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { messageOf } from '../core/errors.ts';
+import { hasWorlds } from '../config/worlds.ts';
+import { LongplayError, messageOf } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { appendWhole } from '../storage/atomic-file.ts';
@@ -36,10 +37,18 @@ export function evaluateTrained(
   request: EvaluatedRun,
   progress: EvaluationProgress,
 ): Promise<EvaluationSummary[]> {
-  const { config, interrupt } = request;
+  const { config, interrupt, onNotice } = request;
   return evaluateUnlessInterrupted(interrupt, async () => {
-    const all = await evaluateRun(run, undefined, progress);
-    if (config.evaluation.randomBaseline && all.length > 0) append(all, await evaluateBaseline(request));
+    const all = await evaluateRun(run, undefined, progress, onNotice);
+    if (!config.evaluation.randomBaseline || all.length === 0) return all;
+    try {
+      append(all, await evaluateBaseline(request));
+    } catch (thrown) {
+      // One of several worlds may be down: what was trained has been evaluated in the others.
+      const isDown = thrown instanceof LongplayError && thrown.code === 'REMOTE_FAILED';
+      if (!hasWorlds(config) || !isDown) throw thrown;
+      onNotice(`random policy: ${thrown.message}; it is not evaluated`);
+    }
     return all;
   });
 }
@@ -103,7 +112,7 @@ async function evaluateBaseline(request: EvaluatedRun): Promise<EvaluationSummar
     onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, ['sampled'], progress);
+    const summaries = await evaluateRun(run, ['sampled'], progress, request.onNotice);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

@@ -13,7 +13,7 @@ import type { Credentials } from '../cluster/credentials.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
-import { mapEnvs } from '../config/worlds.ts';
+import { mapEnvs, requireOneWorld } from '../config/worlds.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
@@ -269,6 +269,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, onNotice, streams } = request;
   const resume = goesOn(request);
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
+  if (request.cluster) requireOneWorld(request.config, '--cluster'); // before anybody is called
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
   const { run, engine, order, startedFrom } = await start(request, progress, cluster).catch(async (thrown) => {
     await cluster?.broker.close();
