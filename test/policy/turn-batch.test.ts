@@ -80,6 +80,20 @@ it('requests survive their columns, and a message between threads', () => {
   );
 });
 
+it('a first request brings the name of its world along, in the columns', () => {
+  const ids = { episode: 1, group: 2, member: 0, groupSize: 1, turn: 0, samplingSeed: 3, temperature: 1 };
+  const plain = { ...ids, observation: 'o', actions: new Int32Array(0), newActions: [] };
+  const requests: ActRequest[] = [
+    { ...plain, world: 'a' },
+    { ...plain, turn: 1, lastAction: 'go' },
+    plain,
+    { ...plain, world: 'b' },
+  ];
+  const packed = packRequests(requests);
+  expect(packed.whole).toEqual([]);
+  expect(unpackRequests(structuredClone(packed))).toEqual(requests);
+});
+
 it('answers survive theirs', () => {
   fc.assert(
     fc.property(fc.array(acted, { maxLength: 8 }), (turns) => {
