@@ -88,10 +88,12 @@ function withProgramDeadlines(rollout: unknown): { readonly rollout: unknown } {
   return { rollout: isFillable ? { ...PROGRAM_DEADLINES, ...rollout } : rollout };
 }
 
-/** Fills in the deadlines of an MCP world. */
+/** Fills in the deadlines of an MCP world, alone or among several. */
 function fillMcpDeadlines(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.env) || !isMcpId(raw.env.id)) return raw;
-  return { ...raw, ...withProgramDeadlines(raw.rollout) };
+  if (!isRecord(raw)) return raw;
+  const worlds: readonly unknown[] = Array.isArray(raw.worlds) ? raw.worlds : [raw];
+  const isMcp = worlds.some((world) => isRecord(world) && isRecord(world.env) && isMcpId(world.env.id));
+  return isMcp ? { ...raw, ...withProgramDeadlines(raw.rollout) } : raw;
 }
 
 /** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */

@@ -62,6 +62,12 @@ describe('several worlds in a configuration', () => {
     expect(config.worlds![0]!.tasks.sampling).toEqual({ type: 'learnable', floor: 0.1 });
   });
 
+  it('a world behind an MCP server has the deadlines that programs need, among several too', () => {
+    const deadlines = ({ rollout }: ReturnType<typeof changed>) => [rollout.stepDeadlineMs, rollout.openDeadlineMs];
+    expect(deadlines(changed({}))).toEqual([10_000, 30_000]);
+    expect(deadlines(second({ env: { id: 'mcp:./a.yaml' } }))).toEqual([60_000, 60_000]);
+  });
+
   it('a weight holds until the next one', () => {
     const { schedule } = listWorlds(
       second({ weight: undefined, schedule: parse('[{from: 0, weight: 0}, {from: 5, weight: 2}]') }),
