@@ -12,8 +12,8 @@ import { CLUSTER_PATHS, isServed, PATHS, type PreparedCluster, type RunOptions }
 import type { JournaledPolicy } from './scheduler/open-journal.ts';
 
 /** Opens the world on the learner's machine, to play workers' episodes again. It lives as long as the run. */
-async function openEnv(options: RunOptions, env: Env): Promise<Env> {
-  const { id, url, options: made } = selectHostedEnv(options, env);
+async function openEnv({ config, envModule }: RunOptions, env: Env): Promise<Env> {
+  const { id, url, options: made } = selectHostedEnv({ config, env, module: envModule });
   const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets, {
     openChatModel,
   });

@@ -12,13 +12,16 @@ import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
 import type { EnvEvent } from './env/protocol.ts';
 import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
-import type { RunOptions } from './options.ts';
+import type { PreparedRun, RunOptions } from './options.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
 
 /** Handle of a run whose actors are up, below `train`. */
 export interface Run {
+  /** Facts of the world; of several those of the first. */
   readonly env: Env;
+  /** Worlds, in the configuration's order; one where it lists none. */
+  readonly worlds: PreparedRun['worlds'];
   readonly metrics$: Subject<MetricsRow>;
   /** Observations: every answer of the environments, as it comes; hot, in the middle of the run's work. */
   readonly observations$: Observable<EnvEvent>;
@@ -56,7 +59,7 @@ const FLUSH_MS = 5_000;
 export function createRun(
   system: ActorSystem,
   pool: EnvPool,
-  env: Env,
+  worlds: PreparedRun['worlds'],
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
@@ -85,7 +88,8 @@ export function createRun(
     run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),
   });
   return {
-    env,
+    env: worlds[0].env,
+    worlds,
     metrics$,
     observations$: pool.observations$,
     train: () =>

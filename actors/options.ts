@@ -10,6 +10,7 @@ import type { ClusterIdentity } from '../src/cluster/identity.ts';
 import type { EngineOptions } from '../src/compute/engine/engine.ts';
 import { policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
+import type { RunWorld } from '../src/config/worlds.ts';
 import type { Env } from '../src/core/env.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
@@ -68,7 +69,7 @@ export interface RunOptions {
   readonly dir: string;
   /** `serial`: one event loop, bit for bit repeatable. */
   readonly mode: 'async' | 'serial';
-  /** URL of the env's module. */
+  /** URL of the env's module; of several worlds the one that stands for them (`urlOfWorlds`). */
   readonly envModule: URL;
   /** False for a run that only evaluates: no learner is started. */
   readonly learn: boolean;
@@ -84,8 +85,8 @@ export interface RunOptions {
   /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
   readonly evaluation?:
     | {
-        readonly plans: (env: Env) => readonly EvaluationPlan[];
-        readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
+        readonly plans: (worlds: PreparedRun['worlds']) => readonly EvaluationPlan[];
+        readonly onRecord: (version: number, record: EvaluationRecord, worlds: PreparedRun['worlds']) => void;
       }
     | undefined;
   /** Faults to inject, into the user's own environment too. */
@@ -108,19 +109,31 @@ export interface RunOptions {
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
+/** World of a run that is ready to start. */
+export interface PreparedWorld {
+  /** Configuration as if the run had this world alone. */
+  readonly config: RunConfig;
+  /** Facts of the world, under the id that its tasks name (`Task.env`). */
+  readonly env: Env;
+  /** URL of its module. */
+  readonly module: URL;
+  /** Training tasks. */
+  readonly tasks: readonly number[];
+  readonly prompt: WorldPrompt;
+  /** Memory that the world's `share` made for its env hosts. */
+  readonly shared: unknown;
+  /** Weights of its groups, each from an update on. */
+  readonly schedule: RunWorld['schedule'];
+}
+
 /** Run that is ready to start: it was checked, and what lies outside its actors is read and connected. */
 export interface PreparedRun {
   /** Options, with a configuration that fits this machine's memory. */
   readonly options: RunOptions;
   /** Identity of the run, where its folder has one. */
   readonly identity: string | undefined;
-  /** Facts of the world. */
-  readonly env: Env;
-  /** Training tasks. */
-  readonly tasks: readonly number[];
-  readonly prompt: WorldPrompt;
-  /** Memory that the world's `share` made for its env hosts. */
-  readonly shared: unknown;
+  /** Worlds, in the configuration's order; one where it lists none. */
+  readonly worlds: readonly [PreparedWorld, ...PreparedWorld[]];
   readonly policy: Policy | undefined;
   /** Teacher of a run that distils. */
   readonly teacher: TeacherSpec | undefined;

@@ -1,26 +1,20 @@
 /** Learner of a recorded run, alone: it is handed the groups of the journal again, and makes its updates again. */
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
-import type { WorldPrompt } from '../src/core/prompt.ts';
-import type { View } from '../src/core/view.ts';
-import { listTrainTasks } from '../src/learning/evaluation/tasks.ts';
 import type { TeacherSpec } from '../src/learning/learner/teacher.ts';
 import type { HorizonState } from '../src/learning/schedule/horizon-schedule.ts';
 import { fetchModel } from '../src/policy/pretrained/hub.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
-import { localUrl } from '../src/runtime/module-url.ts';
 import type { LoadedCheckpoint } from '../src/storage/checkpoint.ts';
 import { digestsOf, readJournal } from '../src/storage/journal.ts';
 import { reviveTrajectory } from '../src/storage/trace.ts';
-import { worldPrompt } from '../src/text/prompts/world-prompt.ts';
-import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import type { InferenceCommand } from './inference/protocol.ts';
 import { learnerInit } from './learner/init.ts';
 import type { GroupFinished, Weights } from './learner/protocol.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
-import type { Policy, RunOptions } from './options.ts';
+import type { Policy, PreparedRun, RunOptions } from './options.ts';
 import { schedulerInit } from './scheduler/init.ts';
 import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
 import { replayJournal } from './scheduler/replay-journal.ts';
@@ -34,11 +28,11 @@ export interface ReplayOptions {
   /** Checkpoint to begin with. */
   readonly checkpoint: LoadedCheckpoint;
   readonly envModule: URL;
+  readonly worlds: PreparedRun['worlds'];
+  /** Reading of the worlds by the policy. */
+  readonly reading: Parameters<typeof setUpPolicy>[1];
   /** Prepares the teacher of a run that distils. */
-  readonly prepareTeacher: (
-    policy: Policy,
-    world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
-  ) => Promise<TeacherSpec | undefined>;
+  readonly prepareTeacher: (policy: Policy) => Promise<TeacherSpec | undefined>;
 }
 
 /** Update of a replay: the digest that was recorded, and that of the weights made again. */
@@ -56,24 +50,15 @@ const GROUP_MS = 600_000;
  * @throws {UserError} BAD_CHECKPOINT where the journal is damaged or of another configuration
  */
 export async function replayLearner(options: ReplayOptions): Promise<readonly ReplayedUpdate[]> {
-  const { config, dir, journal, checkpoint, envModule } = options;
-  const module = await loadWorld(localUrl(envModule), config.env.id);
-  const env = describeEnv(module, config.env.id, config.env.options);
-  const world = { view: module.view, prompt: worldPrompt(module, config.env.options, env.description) };
+  const { config, dir, journal, checkpoint, envModule, worlds, reading } = options;
   await fetchModel(config.policy.path);
-  const policy = setUpPolicy<SchedulerState, HorizonState>(config, world, dir, checkpoint);
+  const policy = setUpPolicy<SchedulerState, HorizonState>(config, reading, dir, checkpoint);
   if (!policy?.saved?.rollout)
     throw new UserError('BAD_CHECKPOINT', `${checkpoint.path}: it is not of a run that learns`);
   const { params, rollout } = policy.saved;
   const { entries, position } = readJournal(journal, rollout.journal ?? 0);
   const as: RunOptions = { config, dir, mode: 'async', envModule, learn: true, journal };
-  const state = replayJournal(
-    schedulerInit(as, env, listTrainTasks(env, config.tasks), policy.saved),
-    params.version,
-    rollout,
-    entries,
-    position,
-  );
+  const state = replayJournal(schedulerInit(as, worlds, policy.saved), params.version, rollout, entries, position);
   const recorded = [...digestsOf(entries)].filter(([version]) => version > params.version).sort(([a], [b]) => a - b);
   const made = new Map<number, string | undefined>();
   const system = createSystem({ mode: 'async', seed: config.seed });
@@ -81,7 +66,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
     // Stand-ins for the actors that a learner reports its updates to.
     await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: createListener(made) }));
     await system.spawn<InferenceCommand>('inference', () => ({ handlers: SILENT }));
-    const init = learnerInit(as, policy, undefined, await options.prepareTeacher(policy, world));
+    const init = learnerInit(as, policy, undefined, await options.prepareTeacher(policy));
     const never = { ...init.checkpoint, everyUpdates: Number.MAX_SAFE_INTEGER };
     const maxUpdates = recorded.at(-1)?.[0] ?? params.version;
     const learner = await spawnLearner(system, { ...init, maxUpdates, checkpoint: never }, capacities(config).learner);

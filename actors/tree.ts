@@ -38,7 +38,15 @@ import type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 export { openEnvSessions } from './env/sessions.ts';
 export type { Run } from './handle.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
-export type { ClusterOptions, Policy, PreparedCluster, PreparedRun, RunLimits, RunOptions } from './options.ts';
+export type {
+  ClusterOptions,
+  Policy,
+  PreparedCluster,
+  PreparedRun,
+  PreparedWorld,
+  RunLimits,
+  RunOptions,
+} from './options.ts';
 export type { SchedulerState } from './scheduler/protocol.ts';
 export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
@@ -47,7 +55,8 @@ export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
  * @throws {UserError} for a journal or an env host that cannot be used; nothing is then left running
  */
 export async function spawnRun(prepared: PreparedRun): Promise<Run> {
-  const { options, env, tasks, prompt, shared, server, view, chaos } = prepared;
+  const { options, worlds, server, view, chaos } = prepared;
+  const [{ env, prompt }] = worlds;
   const { config, mode, learn, record, replay } = options;
   const journaled = openJournal(prepared);
   const policy = journaled?.policy ?? prepared.policy;
@@ -60,15 +69,15 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const capacities = runCapacities(options);
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, worlds, system, chaos)));
   const countReplaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = awaitFatalError(pool, system);
     reportSlowStarts(system, options.onNotice ?? (() => {}));
     const past = learn && policy?.saved ? runPast(policy.saved, journaled?.journal.digests) : undefined;
-    const recorded = recorderInit(options, env, metrics$, countReplaced, prepared.onSaved);
+    const recorded = recorderInit(options, worlds, metrics$, countReplaced, prepared.onSaved);
     await spawnRecorder(system, { ...recorded, past }, capacities.recorder);
-    const scheduled = schedulerInit(options, env, tasks, policy?.saved, journaled?.journal);
+    const scheduled = schedulerInit(options, worlds, policy?.saved, journaled?.journal);
     await spawnScheduler(system, scheduled, capacities.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, capacities.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
@@ -81,7 +90,7 @@ export async function spawnRun(prepared: PreparedRun): Promise<Run> {
     else await spawnInference(system, inferenceInit(options, policy), capacities.inference);
     if (learn && policy)
       await spawnLearner(system, learnerInit(options, policy, prepared.identity, prepared.teacher), capacities.learner);
-    return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
+    return createRun(system, pool, worlds, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();
     await system.stop();

@@ -83,7 +83,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   reportSlowStarts(system, onNotice);
   const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
+  const pool = await system.outside(
+    createEnvPool(poolOptions(as, [{ config, env, module: envModule, shared }], system, undefined)),
+  );
   let onEnded = () => {};
   const finished = new Promise<void>((resolve) => {
     onEnded = resolve;

@@ -71,7 +71,7 @@ export async function imitate(
     checkpoint: loadNewest(join(dir, 'checkpoints')),
   });
   try {
-    const evaluations = await evaluateRun(run, config);
+    const evaluations = await evaluateRun(run);
     return { losses: sums.filter(({ steps }) => steps > 0).map(({ loss, steps }) => loss / steps), evaluations };
   } finally {
     await run.stop();

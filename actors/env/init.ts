@@ -1,61 +1,58 @@
 /** Options of the env pool, picked from the options of a run. */
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
-import type { RunConfig } from '../../src/config/run-config.ts';
-import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { isServedWorld } from '../../src/world/env-id.ts';
 import { listHostVariables } from '../../src/world/mcp/options.ts';
 import { tokenVariable } from '../../src/world/remote/options.ts';
-import type { RunOptions } from '../options.ts';
+import type { PreparedWorld, RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
-import type { HostVariables } from './host-environment.ts';
 import type { EnvSpec } from './protocol.ts';
 
+/** World that env hosts play. */
+export type HostedWorld = Pick<PreparedWorld, 'config' | 'env' | 'module' | 'shared'>;
+
 export function poolOptions(
-  options: RunOptions,
-  env: Env,
+  options: Pick<RunOptions, 'config' | 'mode' | 'limits'>,
+  worlds: readonly HostedWorld[],
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
-  shared?: unknown,
 ): EnvPoolOptions {
   const { config, mode, limits } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, heapMb } = config.rollout;
   return {
-    envs: [{ ...selectHostedEnv(options, env), shared }],
+    envs: worlds.map((world) => ({ ...selectHostedEnv(world), shared: world.shared })),
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
     openDeadlineMs,
     maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
-    variables: hostVariables(config, options.envModule),
+    variables: {
+      secret: [
+        config.policy.apiKeyEnv,
+        ...(config.learner.ranking?.apiKeyEnv ? [config.learner.ranking.apiKeyEnv] : []),
+      ],
+      passed: [...new Set([...config.rollout.hostVariables, ...worlds.flatMap(listPassed)])],
+    },
     clock: system.clock,
     outside: (work) => system.outside(work),
     chaos,
   };
 }
 
-/** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
- * variables that an MCP world's options name. */
-function hostVariables({ env, learner, policy, rollout }: RunConfig, envModule: URL): HostVariables {
+/** Variables that a world gets: the token of its own server, and those that an MCP world's options name. */
+function listPassed({ config: { env, rollout }, module }: HostedWorld): readonly string[] {
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
-  return {
-    secret: [policy.apiKeyEnv, ...(learner.ranking?.apiKeyEnv ? [learner.ranking.apiKeyEnv] : [])],
-    passed: [
-      ...rollout.hostVariables,
-      ...(served ? [tokenVariable(env.options)] : []),
-      ...listHostVariables(envModule),
-    ],
-  };
+  return [...(served ? [tokenVariable(env.options)] : []), ...listHostVariables(module)];
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-export function selectHostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec {
+export function selectHostedEnv({ config, module, env }: Omit<HostedWorld, 'shared'>): EnvSpec {
   const { id, rewardRange, maxObservationChars, replay } = env;
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
-  if (url === undefined) return { id, url: envModule, options };
+  if (url === undefined) return { id, url: module, options };
   if (Object.keys(options).length > 0) {
     throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
   }

@@ -25,7 +25,7 @@ import { checkpointContent } from '../../src/learning/learner/run-state.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learning/learner/trainer.ts';
 import { digestOf, encodeWeights } from '../../src/learning/learner/weights-file.ts';
 import { groupWithinLag, lagOfTokens } from '../../src/learning/schedule/admission.ts';
-import type { UpdateStats } from '../../src/learning/schedule/horizon-schedule.ts';
+import type { HorizonStats, UpdateStats } from '../../src/learning/schedule/horizon-schedule.ts';
 import { openChatModel } from '../../src/policy/remote/chat-model.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { saveCheckpoint } from '../../src/storage/checkpoint.ts';
@@ -299,18 +299,21 @@ function meanReward(groups: readonly Group[]): number {
   const sum = episodes.reduce((total, { turns }) => total + turns.reduce((own, { reward }) => own + reward, 0), 0);
   return sum / episodes.length;
 }
+/** Sums under construction. */
+type HorizonSums = { -readonly [K in keyof HorizonStats]: HorizonStats[K] };
 
 /** Facts of an update for the schedule: everything it consumed, groups without a signal included. */
 function summarizeConsumed(groups: readonly Group[]): UpdateStats {
-  const byHorizon = new Map<number, { episodes: number; successes: number; truncated: number }>();
-  for (const { horizon, trajectories } of groups) {
-    const sums = byHorizon.get(horizon) ?? { episodes: 0, successes: 0, truncated: 0 };
+  const byHorizon = new Map<string, HorizonSums>();
+  for (const { task, horizon, trajectories } of groups) {
+    const key = `${horizon} ${task.env}`;
+    const sums = byHorizon.get(key) ?? { world: task.env, horizon, episodes: 0, successes: 0, truncated: 0 };
     for (const { success, end } of trajectories) {
       sums.episodes++;
       if (success) sums.successes++;
       if (end === 'truncated') sums.truncated++;
     }
-    byHorizon.set(horizon, sums);
+    byHorizon.set(key, sums);
   }
-  return { byHorizon: [...byHorizon].map(([horizon, sums]) => ({ horizon, ...sums })) };
+  return { byHorizon: [...byHorizon.values()] };
 }

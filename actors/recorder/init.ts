@@ -1,9 +1,9 @@
 /** Init of the recorder, picked from the options of a run. */
-import type { Env } from '../../src/core/env.ts';
 import { largestOf } from '../../src/core/extremes.ts';
+import { createLabels } from '../../src/core/task.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import type { RunPast } from '../../src/storage/trace-cut.ts';
-import type { Policy, RunOptions } from '../options.ts';
+import type { Policy, PreparedRun, RunOptions } from '../options.ts';
 import type { RecorderInit } from './recorder-actor.ts';
 
 /**
@@ -31,7 +31,7 @@ export function runPast(
  */
 export function recorderInit(
   options: RunOptions,
-  env: Env,
+  worlds: PreparedRun['worlds'],
   metrics$: { next(row: MetricsRow): void },
   hostsReplaced: () => number,
   onSaved: RecorderInit['onSaved'],
@@ -42,14 +42,14 @@ export function recorderInit(
     config,
     trace: config.trace,
     evaluations: options.learn ? 'evaluation' : 'eval',
-    labelOf: (index) => env.tasks.label(index),
+    labelOf: createLabels(worlds.map(({ env }) => ({ name: env.id, labelOf: (index) => env.tasks.label(index) }))),
     sinks: options.sinks ?? [],
     hostsReplaced,
     cluster: cluster && ((now) => cluster.monitor.facts(now)),
     onEpisodes: options.onEpisodes,
     onMetrics: (row) => metrics$.next(row),
     onProgress: options.onProgress,
-    onEvaluation: evaluation && ((version, record) => evaluation.onRecord(version, record, env)),
+    onEvaluation: evaluation && ((version, record) => evaluation.onRecord(version, record, worlds)),
     onSaved,
     onNotice: (message) => options.onNotice?.(message),
   };

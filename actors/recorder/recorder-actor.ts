@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { ClusterFacts } from '../../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
+import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { cutMetrics, cutRows, MetricsFile } from '../../src/metrics/metrics-file.ts';
@@ -33,8 +34,8 @@ export interface RecorderInit extends Pick<RunConfig, 'trace'> {
   readonly config: unknown;
   /** Series of traces that its evaluations go to. */
   readonly evaluations: TraceFilesOptions['evaluations'];
-  /** Sub-task of a task index. */
-  readonly labelOf: (index: number) => string;
+  /** Label of a task. */
+  readonly labelOf: (task: Task) => string;
   /** Places metrics go to besides `metrics.jsonl`. */
   readonly sinks: readonly MetricSink[];
   /** Env hosts replaced so far. */
@@ -114,7 +115,7 @@ class Recorder {
     if (!first || trace.everyGroups === 0 || this.#groups++ % trace.everyGroups !== 0) return;
     const start = this.#ctx.clock.now();
     if (!this.#budget.allows(start)) return;
-    this.#writeGuarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task.index)));
+    this.#writeGuarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task)));
     this.#budget.spend(this.#ctx.clock.now() - start);
     if (purpose === 'train') remember(this.#traced, first.group);
   }

@@ -234,7 +234,7 @@ export function requestFor(run: EpisodeRun, incarnation: number): ActRequest {
     ...(partial ? { partial } : {}),
   }));
   const { task } = run.group;
-  return { ...request, task, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
+  return { ...request, task, world: task.env, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
 }
 
 function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRequest {

@@ -1,4 +1,5 @@
 /** Init of the rollout actor, picked from the options of a run. */
+import { hasWorlds, listWorlds } from '../../src/config/worlds.ts';
 import { CLUSTER_PATHS, hasBarriers, PATHS, type RunOptions } from '../options.ts';
 import type { SchedulerState } from '../scheduler/protocol.ts';
 import type { RolloutInit } from './protocol.ts';
@@ -16,7 +17,9 @@ export function rolloutInit(
 ): RolloutInit {
   const { groupSize, concurrentGroups, envThreads } = options.config.rollout;
   const { envSteps = 0, episodes = 0, nextEpisode = options.firstEpisode ?? 0 } = saved ?? {};
+  const { config } = options;
   return {
+    worlds: hasWorlds(config) ? listWorlds(config).map(({ name }) => name!) : undefined,
     view,
     policyInThread,
     slots: concurrentGroups * groupSize,

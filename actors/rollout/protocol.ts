@@ -101,6 +101,8 @@ export interface Truncated {
 
 /** Init of the rollout actor; plain data. */
 export interface RolloutInit extends Pick<RunConfig['rollout'], 'envThreads'>, RetryLimits {
+  /** Names of the worlds of a run of several, as tasks have them; absent where it has one. */
+  readonly worlds?: readonly string[] | undefined;
   /** Id of the view the policy reads through, for the record. */
   readonly view: string | undefined;
   /** True when the policy has a thread of its own: messages to it are packed. */

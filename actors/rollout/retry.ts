@@ -17,7 +17,7 @@ export const MAX_FAILURES = 256;
 export const MAX_OUTAGE_MS = 10_000;
 
 /** Failed episodes without an answer that are an outage; a single one may be its task's fault. */
-const MIN_UNANSWERED = 2;
+export const MIN_UNANSWERED = 2;
 
 /** Failed episodes in a row, none finished in between, the present one included. */
 export interface FailureRow {
@@ -26,6 +26,8 @@ export interface FailureRow {
   readonly unanswered: number;
   /** Milliseconds in which they were not answered; 0 without one. */
   readonly outageMs: number;
+  /** True while another world of the run answers: then an outage ends no run, and its groups are given up. */
+  readonly othersAnswer?: boolean;
 }
 
 /** Bounds of retries. */
@@ -53,6 +55,7 @@ export function nextAttempt(
   { maxAttempts, maxFailures, maxOutageMs }: RetryLimits,
 ): number | undefined {
   const isOutage = row.unanswered >= MIN_UNANSWERED && row.outageMs >= maxOutageMs;
+  if (isOutage && row.othersAnswer) return undefined;
   if (isOutage || row.failures >= maxFailures) throw createFailuresError(row, task, failure);
   const next = failure.cause === 'lost' ? attempt : attempt + 1;
   return next <= maxAttempts ? next : undefined;

@@ -32,6 +32,7 @@ import {
   truncate,
   usesTurn,
 } from './episode-run.ts';
+import { Outages } from './outages.ts';
 import { Outbox } from './outbox.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { type FailureRow, nextAttempt } from './retry.ts';
@@ -89,10 +90,7 @@ class Rollouts {
   #policyIncarnation = 0;
   #nextEpisode: number;
   #failedInRow = 0;
-  /** Failed episodes that the env's server has not answered, and the time since when; none while it answers others. */
-  #unanswered = { failures: 0, since: 0 };
-  /** Clock at the last answer of an env. */
-  #answeredAt = 0;
+  readonly #outages: Outages;
   /** Finished episodes whose group has not finished. */
   #gathered = 0;
   #outcomes = createOutcomes();
@@ -106,6 +104,7 @@ class Rollouts {
     this.#out = new Outbox((path) => ctx.resolve(path), init.paths.envs);
     this.#nextEpisode = init.start.nextEpisode;
     this.#totals = new Totals(ctx.clock.now(), init);
+    this.#outages = new Outages(init.worlds, init.maxOutageMs);
   }
 
   play(tickets: readonly GroupTicket[]) {
@@ -173,8 +172,7 @@ class Rollouts {
     for (const event of events) {
       if (event.type !== 'observed') continue;
       batchMs += event.envMs;
-      this.#answeredAt = now;
-      this.#unanswered.failures = 0;
+      this.#outages.recordAnswer(this.#episodes.get(event.episode)?.group.task.env, now);
     }
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
@@ -306,13 +304,12 @@ class Rollouts {
     }
   }
 
-  #countFailed({ pending, since }: EpisodeRun, { cause }: Failure): FailureRow {
-    this.#failedInRow++;
-    const own = this.#unanswered;
-    if (cause !== 'unreachable') own.failures = 0;
-    else if (own.failures++ === 0) own.since = Math.max(pending?.sentAt ?? since, this.#answeredAt);
-    const outageMs = own.failures === 0 ? 0 : this.#ctx.clock.now() - own.since;
-    return { failures: this.#failedInRow, unanswered: own.failures, outageMs };
+  #countFailed({ pending, since, group }: EpisodeRun, { cause }: Failure): FailureRow {
+    const sentAt = pending?.sentAt ?? since;
+    const outage = this.#outages.recordFailure(group.task.env, cause, sentAt, this.#ctx.clock.now());
+    // A world that is out while others answer says nothing of them.
+    if (cause !== 'unreachable' || !outage.othersAnswer) this.#failedInRow++;
+    return { failures: this.#failedInRow, ...outage };
   }
 
   #drop(group: GroupRun | undefined): void {

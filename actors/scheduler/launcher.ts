@@ -3,26 +3,25 @@ import { maxGroups } from '../../src/algo/dynamic-sampling.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import { groupsToStart } from '../../src/learning/schedule/admission.ts';
-import { TaskSampler } from '../../src/learning/schedule/task-sampler.ts';
 import type { GroupTicket } from '../rollout/protocol.ts';
 import type { Evaluations } from './evaluations.ts';
 import type { LaunchedGroups } from './groups.ts';
 import { mayEvaluate, mayLaunch, type Phase } from './phase.ts';
 import type { SchedulerInit } from './scheduler-actor.ts';
-import { TrainingTasks } from './tasks.ts';
+import { TrainingWorlds } from './worlds.ts';
 
 export class Launcher {
-  readonly tasks: TrainingTasks;
+  readonly worlds: TrainingWorlds;
   readonly #init: SchedulerInit;
   readonly #groups: LaunchedGroups;
   readonly #evaluations: Evaluations;
   #nextGroup: number;
 
   constructor(init: SchedulerInit, groups: LaunchedGroups, evaluations: Evaluations) {
-    const { env, tasks, seed, sampling, labelOf, start, paths } = init;
+    const { start, paths } = init;
     // A run that only plays draws no task: what was saved may be of another seed.
     const saved = paths.learner === undefined ? undefined : start.state;
-    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), saved);
+    this.worlds = new TrainingWorlds(init, saved);
     this.#init = init;
     this.#groups = groups;
     this.#evaluations = evaluations;
@@ -31,11 +30,11 @@ export class Launcher {
 
   /** State for a checkpoint; plain JSON. */
   get saved() {
-    return { ...this.tasks.saved, nextGroup: this.#nextGroup };
+    return { ...this.worlds.saved, nextGroup: this.#nextGroup };
   }
 
   /** Launches what may start in a phase. @returns its tickets, for the rollouts */
-  launch(phase: Phase, version: number, horizon: number): readonly GroupTicket[] {
+  launch(phase: Phase, version: number): readonly GroupTicket[] {
     const { concurrentGroups } = this.#init.rollout;
     const tickets: GroupTicket[] = [];
     const launch = (ticket: GroupTicket) => {
@@ -54,7 +53,8 @@ export class Launcher {
       launch(beginning ? { ...ticket, beginning } : ticket);
     }
     for (let start = mayLaunch(phase) ? this.#countAdmitted(version) : 0; start > 0; start--) {
-      launch(trainingTicket(this.#init, this.#nextGroup++, this.tasks.next(), horizon, version));
+      const { task, horizon } = this.worlds.next(version);
+      launch(trainingTicket(this.#init, this.#nextGroup++, task, horizon, version));
     }
     return tickets;
   }

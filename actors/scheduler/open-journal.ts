@@ -18,7 +18,7 @@ export interface JournaledPolicy {
  * @returns undefined for a run without one
  * @throws {UserError} BAD_CHECKPOINT where it is damaged, or belongs to another configuration
  */
-export function openJournal({ options, env, tasks, policy }: PreparedRun): JournaledPolicy | undefined {
+export function openJournal({ options, worlds, policy }: PreparedRun): JournaledPolicy | undefined {
   const { journal: dir } = options;
   if (dir === undefined || !policy) return undefined;
   const { saved } = policy;
@@ -32,6 +32,6 @@ export function openJournal({ options, env, tasks, policy }: PreparedRun): Journ
     oldestCheckpoint: () => listCheckpoints(join(options.dir, 'checkpoints')).at(-1),
   };
   if (!saved || !state) return { policy, journal };
-  const rollout = replayJournal(schedulerInit(options, env, tasks, saved), version, state, entries, position);
+  const rollout = replayJournal(schedulerInit(options, worlds, saved), version, state, entries, position);
   return { policy: { ...policy, saved: { ...saved, rollout } }, journal };
 }

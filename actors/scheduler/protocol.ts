@@ -10,6 +10,7 @@ import type { EpisodeBeginning, FailedAttempt, GaveUp, GroupTicket, PlayedGroup 
 import type { Group } from '../../src/core/trajectory.ts';
 import type { HorizonState } from '../../src/learning/schedule/horizon-schedule.ts';
 import type { TaskSamplerState } from '../../src/learning/schedule/task-sampler.ts';
+import type { WorldSamplerState } from '../../src/learning/schedule/world-sampler.ts';
 import type { RolloutTotals, RunStatus } from '../../src/metrics/run-status.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
@@ -178,6 +179,19 @@ export interface SchedulerState {
   readonly delivered: readonly SavedDelivery[];
   /** Task indices that kept failing. */
   readonly quarantined: readonly number[];
+  /** Rest of a run of several worlds: `sampler`, `quarantined` and the checkpoint's `horizon` are of the first. */
+  readonly mixture?: SavedMixture;
+}
+
+/** State of the worlds beside the first. */
+export interface SavedMixture {
+  readonly draw: WorldSamplerState;
+  /** The other worlds, in the configuration's order. */
+  readonly others: readonly {
+    readonly horizon: HorizonState;
+    readonly sampler: TaskSamplerState;
+    readonly quarantined: readonly number[];
+  }[];
 }
 
 export interface SavedDelivery {

@@ -3,17 +3,16 @@
 import { LongplayError } from '../../src/core/errors.ts';
 import { largestOf } from '../../src/core/extremes.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import { TaskSampler } from '../../src/learning/schedule/task-sampler.ts';
 import type { JournalEntry, Launched, PlayedEntry } from '../../src/storage/journal.ts';
 import { LaunchedGroups } from './groups.ts';
 import { trainingTicket } from './launcher.ts';
 import type { SchedulerState } from './protocol.ts';
 import { ResultQueue } from './result-queue.ts';
 import type { SchedulerInit } from './scheduler-actor.ts';
-import { TrainingTasks } from './tasks.ts';
+import { TrainingWorlds } from './worlds.ts';
 
 /** Facts of a run that the fold needs. */
-export type FoldInit = Pick<SchedulerInit, 'env' | 'tasks' | 'seed' | 'sampling' | 'labelOf' | 'rollout'>;
+export type FoldInit = Pick<SchedulerInit, 'worlds' | 'mixture' | 'seed' | 'rollout'>;
 
 /** Task drawn for a ticket in the journal is another than the one it names. */
 function createTaskMismatch(group: number): LongplayError {
@@ -49,11 +48,10 @@ export function replayJournal(
 
 class JournalReplay {
   readonly #groups: LaunchedGroups;
-  readonly #tasks: TrainingTasks;
+  readonly #worlds: TrainingWorlds;
   #state: SchedulerState;
 
   constructor(init: FoldInit, version: number, state: SchedulerState) {
-    const { env, tasks, seed, sampling, labelOf } = init;
     // The queue's labels and signals are for metrics and admission: the scheduler that takes the state over asks for its own.
     this.#groups = new LaunchedGroups(
       new ResultQueue(
@@ -62,7 +60,7 @@ class JournalReplay {
       ),
       state.accounting,
     );
-    this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), state);
+    this.#worlds = new TrainingWorlds(init, state);
     this.#state = state;
     this.#groups.restoring();
     for (const { group, progress } of state.delivered) this.#groups.deliveries.add(group, progress);
@@ -77,8 +75,9 @@ class JournalReplay {
       const { group, task, purpose } = ticket;
       if (group < this.#state.nextGroup) continue; // the checkpoint has it
       if (purpose.name === 'train') {
-        const drawn = this.#tasks.next();
-        if (drawn.index !== task.index || drawn.seed !== task.seed) throw createTaskMismatch(group);
+        const { task: drawn } = this.#worlds.next(ticket.version);
+        const isSame = drawn.env === task.env && drawn.index === task.index && drawn.seed === task.seed;
+        if (!isSame) throw createTaskMismatch(group);
       }
       this.#groups.launch(ticket);
       this.#state = { ...this.#state, nextGroup: group + 1 };
@@ -101,19 +100,19 @@ class JournalReplay {
         this.#groups.filter(size);
         continue;
       }
-      this.#tasks.observe(task, trajectories.filter(({ success }) => success).length / size);
+      this.#worlds.observe(task, trajectories.filter(({ success }) => success).length / size);
       const finished: Group = { group, task, horizon, trajectories };
       this.#groups.deliveries.add(finished, progress);
     }
     for (const { group, failure } of gaveUp) {
       const ticket = this.#groups.recordGivenUp(group, failure.cause);
-      if (ticket?.purpose.name === 'train') this.#tasks.quarantine(ticket.task, failure.cause);
+      if (ticket?.purpose.name === 'train') this.#worlds.giveUp(ticket.task, failure.cause);
     }
     this.#state = { ...this.#state, elapsedMs };
   }
 
   get state(): SchedulerState {
     const { tickets: _, ...before } = this.#state; // those that are left are named anew, or there are none
-    return { ...before, ...this.#tasks.saved, ...this.#groups.snapshot(before.running, () => true) };
+    return { ...before, ...this.#worlds.saved, ...this.#groups.snapshot(before.running, () => true) };
   }
 }

@@ -1,4 +1,5 @@
 /** Deliveries: finished groups with the learner, not yet consumed by an update. */
+import type { Task } from '../../src/core/task.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { type GroupFacts, groupFacts } from '../../src/metrics/group-facts.ts';
 import { reviveTrajectory, toJson } from '../../src/storage/trace.ts';
@@ -13,12 +14,12 @@ interface Delivered {
 
 /** Deliveries: keeps finished groups and their facts until an update has consumed them. */
 export class ResultQueue {
-  readonly #labelOf: (index: number) => string;
+  readonly #labelOf: (task: Task) => string;
   readonly #informative: (group: Group) => boolean;
   readonly #groups = new Map<number, Delivered>();
 
   /** @param informative whether the learner will train on a group; it asks the same */
-  constructor(labelOf: (index: number) => string, informative: (group: Group) => boolean) {
+  constructor(labelOf: (task: Task) => string, informative: (group: Group) => boolean) {
     this.#labelOf = labelOf;
     this.#informative = informative;
   }
@@ -42,7 +43,7 @@ export class ResultQueue {
 
   /** Keeps a finished group until an update has consumed it. */
   add(group: Group, progress: number): void {
-    const facts = groupFacts(group.trajectories, this.#labelOf(group.task.index));
+    const facts = groupFacts(group.trajectories, this.#labelOf(group.task));
     this.#groups.set(group.group, { group, progress, facts, informative: this.#informative(group) });
   }
 

@@ -7,13 +7,14 @@
  * Update and horizon change together, in one handler: no episode can start under the horizon of another update. What
  * each command may do now is up to the phase (phase.ts).
  */
-import { isInformative } from '../../src/algo/dynamic-sampling.ts';
+import { type Filtering, isInformative } from '../../src/algo/dynamic-sampling.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
+import { createLabels } from '../../src/core/task.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import { type HorizonState, horizon, next as nextHorizon } from '../../src/learning/schedule/horizon-schedule.ts';
 import { WaitingTickets } from '../../src/learning/schedule/waiting-tickets.ts';
+import type { Mixture } from '../../src/learning/schedule/world-sampler.ts';
 import { summarizeConsumed } from '../../src/metrics/group-facts.ts';
 import type { RolloutTotals, RunStatus } from '../../src/metrics/run-status.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
@@ -49,22 +50,20 @@ import type {
   TrainEnded,
 } from './protocol.ts';
 import { ResultQueue, reviveGroup } from './result-queue.ts';
+import type { ScheduledWorld } from './worlds.ts';
 
 export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
-  readonly env: string;
-  /** Indices to draw training tasks from. */
-  readonly tasks: readonly number[];
-  readonly sampling: RunConfig['tasks']['sampling'];
-  /** Sub-task of a task index. */
-  readonly labelOf: (index: number) => string;
+  readonly worlds: readonly ScheduledWorld[];
+  /** Draw of the next group's world, of several. */
+  readonly mixture: Mixture;
   readonly rollout: Pick<RunConfig['rollout'], 'groupSize' | 'concurrentGroups'>;
   readonly learner: Pick<
     RunConfig['learner'],
     'groupsPerUpdate' | 'oversampling' | 'maxLag' | 'estimator' | 'filterGroups' | 'kl'
-  >;
+  > &
+    Pick<Filtering, 'worlds'>;
   readonly start: {
     readonly version: number;
-    readonly horizon: HorizonState;
     readonly state: SchedulerState | undefined;
     /** Number of the first group, without a state. */
     readonly group: number;
@@ -132,15 +131,14 @@ class Scheduler {
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
   #cancelQuiet = () => {};
   #version: number;
-  #horizon: HorizonState;
 
   constructor(ctx: Context<Internal>, init: SchedulerInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state } = init.start;
+    const { version, state } = init.start;
     const { learner } = init;
     const informative = (one: Group) => learner.oversampling <= 1 || isInformative(one, learner);
-    this.#groups = new LaunchedGroups(new ResultQueue(init.labelOf, informative), state?.accounting);
+    this.#groups = new LaunchedGroups(new ResultQueue(createLabels(init.worlds), informative), state?.accounting);
     this.#launcher = new Launcher(init, this.#groups, this.#evaluations);
     this.#progress = new Progress(ctx.clock, init.stop, state);
     this.#out = new Effects((path) => ctx.resolve(path), init.paths);
@@ -151,7 +149,6 @@ class Scheduler {
     );
     this.#checkpoint = state;
     this.#version = version;
-    this.#horizon = horizon;
   }
 
   // --- what others ask for ----------------------------------------------------------------------------------------
@@ -189,11 +186,17 @@ class Scheduler {
     return {
       ...this.#progress.totals,
       version: this.#version,
-      horizon: horizon(this.#horizon),
+      horizon: this.#launcher.worlds.horizon,
+      ...this.#worldStatus(),
       elapsedMs: this.#progress.elapsedMs,
       progress: this.#progress.share(this.#version),
       accounting: this.#groups.accounting,
     };
+  }
+
+  #worldStatus(): Pick<RunStatus, 'worlds'> {
+    const worlds = this.#launcher.worlds.status(this.#version);
+    return worlds ? { worlds } : {};
   }
 
   snapshot(replyTo: ReplyTo<SchedulerSnapshot>): void {
@@ -205,7 +208,7 @@ class Scheduler {
 
   updated(report: UpdateReport): void {
     this.#version = report.version;
-    this.#horizon = nextHorizon(this.#horizon, report.consumed);
+    this.#launcher.worlds.advance(report.consumed);
     const facts = this.#groups.deliveries.factsOf([...report.trained, ...report.filtered]);
     this.#groups.recordConsumed(report);
     this.#journal.recordUpdate(report);
@@ -290,7 +293,9 @@ class Scheduler {
       this.#groups.filter(size);
       return;
     }
-    this.#launcher.tasks.observe(task, trajectories.filter(({ success }) => success).length / size);
+    const isBack = this.#launcher.worlds.observe(task, trajectories.filter(({ success }) => success).length / size);
+    if (isBack)
+      this.#out.sendToRecorder({ type: 'noticed', text: `${task.env} answers again: it gets its share of the groups` });
     if (this.#init.paths.learner === undefined) {
       this.#groups.filter(size);
       return;
@@ -306,7 +311,12 @@ class Scheduler {
     const { task, size, purpose } = ticket;
     this.#out.sendToRecorder({ type: 'failed', task, failure });
     if (this.#evaluations.recordGivenUp(purpose.name, size, failure)) return;
-    if (!this.#launcher.tasks.quarantine(task, failure.cause)) return;
+    const { quarantined, down } = this.#launcher.worlds.giveUp(task, failure.cause);
+    if (down) {
+      const text = `${task.env} does not answer (${failure.message}): its share of the groups goes to the other worlds, and it is tried now and then`;
+      this.#out.sendToRecorder({ type: 'noticed', text });
+    }
+    if (!quarantined) return;
     this.#out.sendToRecorder({ type: 'quarantined', task, failure, attempts });
   }
 
@@ -384,7 +394,7 @@ class Scheduler {
   }
 
   #answerSnapshot(run: SchedulerState): void {
-    if (this.#snapshot) this.#ctx.reply(this.#snapshot, { run, horizon: this.#horizon });
+    if (this.#snapshot) this.#ctx.reply(this.#snapshot, { run, horizon: this.#launcher.worlds.firstHorizon });
     this.#snapshot = undefined;
   }
 
@@ -405,7 +415,7 @@ class Scheduler {
   #launch(): void {
     if (this.#journal.isBehind) return; // `writeJournal` launches
     const due = mayLaunch(this.#phase) ? this.#waiting.take(this.#version) : [];
-    const tickets = this.#launcher.launch(this.#phase, this.#version, horizon(this.#horizon));
+    const tickets = this.#launcher.launch(this.#phase, this.#version);
     const play = (groups: readonly GroupTicket[]) => {
       if (groups.length > 0) this.#out.sendToRollouts({ type: 'play', groups });
     };

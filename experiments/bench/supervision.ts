@@ -119,15 +119,22 @@ function schedulerInit(): SchedulerInit {
   const horizon = { type: 'fixed', rounds: HORIZON } as const;
   const { learner, rollout } = runConfigSchema.parse({ env: { id: 'textcraft' }, horizon });
   return {
-    env: 'textcraft',
-    tasks: [0],
+    worlds: [
+      {
+        name: 'textcraft',
+        schedule: [{ from: 0, weight: 1 }],
+        tasks: [0],
+        sampling: { type: 'uniform' },
+        labelOf: () => 'all',
+        horizon: create(horizon),
+      },
+    ],
+    mixture: 'fixed',
     seed: 1,
-    sampling: { type: 'uniform' },
-    labelOf: () => 'all',
     stop: { updates: 1 },
     rollout: { ...rollout, groupSize: 1, concurrentGroups: GROUPS },
     learner,
-    start: { version: 0, horizon: create(horizon), state: undefined, group: 0 },
+    start: { version: 0, state: undefined, group: 0 },
     barrier: false,
     evaluation: { everyUpdates: 0, plans: [] },
     paths: { rollout: '/rollout', learner: undefined, recorder: '/recorder' },

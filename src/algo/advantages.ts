@@ -40,6 +40,23 @@ export interface Estimate {
   readonly trained: Uint8Array;
 }
 
+/** Estimators of the worlds of a run of several. */
+export interface WorldEstimators {
+  /** Configuration by world (`Task.env`): one algorithm, with γ and λ of each world. */
+  readonly configs: Readonly<Record<string, EstimatorConfig>>;
+  /** True to whiten over each world's trajectories by themselves: the scale of one world's rewards is then none of another's. */
+  readonly normalizePerWorld: boolean;
+}
+
+/** Estimator's configuration for a group: its world's. */
+export function configFor(
+  { task }: Pick<Group, 'task'>,
+  config: EstimatorConfig,
+  worlds: WorldEstimators | undefined,
+): EstimatorConfig {
+  return worlds?.configs[task.env] ?? config;
+}
+
 /**
  * Estimates advantages of a batch of groups.
  *
@@ -47,6 +64,7 @@ export interface Estimate {
  *
  * @param extras    by trajectory; absent where nothing needs it
  * @param anchorOf  the estimator's name for the state in which turn t was decided; by default what the policy had observed
+ * @param worlds    of a run of several worlds: each group is estimated by its own world's configuration
  * @returns         one estimate per trajectory, in the order of the groups and of the trajectories in them
  * @throws {UserError} BAD_ARGUMENT when `bootstrap` lacks the final value of a truncated trajectory, or `rloo` gets a
  *   group of one; BAD_CONFIG for a parameter out of range
@@ -56,17 +74,22 @@ export function estimate(
   config: EstimatorConfig,
   extras: (trajectory: Trajectory) => Extras | undefined = () => undefined,
   anchorOf: AnchorOf = readObservation,
+  worlds?: WorldEstimators,
 ): Estimate[] {
-  check(config);
+  for (const one of worlds ? Object.values(worlds.configs) : [config]) check(one);
   const estimator = estimatorOf(config);
-  const rows = groups.map(({ trajectories }) => trajectories.map((one) => row(one, config, extras(one))));
+  const configs = groups.map((group) => configFor(group, config, worlds));
+  const rows = groups.map(({ trajectories }, g) => trajectories.map((one) => row(one, configs[g]!, extras(one))));
   const all = rows.flat();
-  let advantages = rows.flatMap((group) => estimator.advantages(group, config, anchorOf));
+  let advantages = rows.flatMap((group, g) => estimator.advantages(group, configs[g]!, anchorOf));
   const trained = all.map((one) => one.trained);
   const returns = estimator.needsCritic
     ? all.map((one, i) => one.columns.values.map((value, d) => value + advantages[i]![d]!))
     : all.map((one) => one.returns);
-  if (estimator.whitens(config)) advantages = whiten(advantages, trained);
+  if (estimator.whitens(config)) {
+    const worldOf = worlds?.normalizePerWorld ? ({ trajectory }: Row) => trajectory.task.env : () => '';
+    advantages = whitenBy(all.map(worldOf), advantages, trained);
+  }
   const tokens = all.map((one) => one.columns.tokens);
   const weights = aggregationWeights(tokens, trained, config.aggregation);
   return all.map(({ trajectory, columns }, i) => ({
@@ -78,6 +101,24 @@ export function estimate(
     tokens: tokens[i]!,
     trained: trained[i]!,
   }));
+}
+
+/** Whitens the advantages of each part by themselves. @param partOf [n] part of each trajectory */
+function whitenBy(
+  partOf: readonly string[],
+  advantages: readonly Float64Array[],
+  trained: readonly Uint8Array[],
+): Float64Array[] {
+  const whitened = [...advantages];
+  for (const part of new Set(partOf)) {
+    const own = partOf.flatMap((one, i) => (one === part ? [i] : []));
+    const parts = whiten(
+      own.map((i) => advantages[i]!),
+      own.map((i) => trained[i]!),
+    );
+    for (const [n, i] of own.entries()) whitened[i] = parts[n]!;
+  }
+  return whitened;
 }
 
 /** Score of each trajectory, as the group-relative estimators compare it: discounted, but GiGPO's. @returns [n] */

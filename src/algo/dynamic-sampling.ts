@@ -5,7 +5,7 @@
  * @see Yu et al. 2025 (DAPO), §3.2. https://arxiv.org/abs/2503.14476
  */
 import type { Group } from '../core/trajectory.ts';
-import { scores } from './advantages.ts';
+import { configFor, scores, type WorldEstimators } from './advantages.ts';
 import { type EstimatorConfig, estimatorOf } from './estimators.ts';
 
 /** Groups worth training on, and those left out on purpose (they count as filtered). */
@@ -50,6 +50,8 @@ export function filterBySignal(
 /** Settings that decide which groups are left out. */
 export interface Filtering {
   readonly estimator: EstimatorConfig;
+  /** Estimators of the worlds of a run of several. */
+  readonly worlds?: WorldEstimators | undefined;
   /** Leaves out groups whose members all scored the same when true. */
   readonly filterGroups: boolean;
   readonly kl?: { readonly in: 'loss' | 'reward' } | undefined;
@@ -76,10 +78,10 @@ export function filtersGroups({ estimator, filterGroups, distillation, observati
  */
 export function isInformative(group: Group, filtering: Filtering): boolean {
   if (!filtersGroups(filtering)) return true;
-  const { estimator, kl } = filtering;
+  const { estimator, worlds, kl } = filtering;
   const cut = group.trajectories.some(({ end }) => end === 'truncated');
   const measured = kl?.in === 'reward' || (estimator.truncation === 'bootstrap' && cut);
-  return measured || hasSignal(scores(group, estimator));
+  return measured || hasSignal(scores(group, configFor(group, estimator, worlds)));
 }
 
 /** Number of groups an update takes. */

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { resolvePolicyPaths, resolveTeacherPath } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { mapEnvs } from '../config/worlds.ts';
 import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locateEnv } from '../world/env-id.ts';
@@ -26,12 +27,10 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
 
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
 export function locatePaths(config: RunConfig, path: string): RunConfig {
-  const { env, policy, learner } = config;
   const here = process.cwd();
   return {
-    ...config,
-    env: locateEnv(env, dirname(path)),
-    policy: resolvePolicyPaths(policy, here),
-    learner: resolveTeacherPath(learner, here),
+    ...mapEnvs(config, (env) => locateEnv(env, dirname(path))),
+    policy: resolvePolicyPaths(config.policy, here),
+    learner: resolveTeacherPath(config.learner, here),
   };
 }

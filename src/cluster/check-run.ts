@@ -4,6 +4,7 @@ import type { ModelConfig } from '../compute/model/config.ts';
 import { parameterSpecs } from '../compute/model/parameters.ts';
 import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { requireOneWorld } from '../config/worlds.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { isMcpId } from '../core/tool-world.ts';
@@ -30,6 +31,7 @@ export function checkClusterRun(
   model: ModelConfig | undefined,
 ): void {
   const refuse = (why: string) => new UserError('BAD_CONFIG', `--cluster: ${why}`);
+  requireOneWorld(config, '--cluster');
   if (mode === 'serial') throw refuse('a serial run is one event loop; leave --serial out');
   if (chaos) throw refuse('faults are injected on one machine; leave --chaos out');
   if (namesPrograms(config.env)) {

@@ -49,7 +49,8 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, maxLines: number)
 
 /** Describes a key that has no default and is absent. */
 function describeMissing(at: string, schema: unknown, expected: string): string {
-  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${listKeys(schema)})` : expected}`;
+  const several = at === 'env' ? '; several worlds are a list (worlds)' : '';
+  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${listKeys(schema)})` : expected}${several}`;
 }
 
 /** Lists the keys of a section, the first `MAX_KEYS` of them. */
@@ -198,8 +199,9 @@ function findSchema(path: readonly PropertyKey[], raw: unknown): unknown {
   let value: unknown = raw;
   for (const key of path) {
     schema = findVariant(schema, value);
-    schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
-    value = isRecord(value) ? value[String(key)] : undefined;
+    if (schema instanceof z.ZodArray) schema = schema.element;
+    else schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
+    value = getValue([key], value);
   }
   return schema;
 }

@@ -7,6 +7,7 @@ import { UserError } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
 import { policyKindOf } from './policy-kinds.ts';
 import type { RunConfig } from './run-config.ts';
+import { checkWorlds } from './worlds.ts';
 
 /** Checks the rules, in a fixed order. @throws {UserError} BAD_CONFIG naming the key of the first rule that is broken */
 export function checkKeyRules(config: RunConfig, source: string): void {
@@ -90,6 +91,7 @@ export function checkKeyRules(config: RunConfig, source: string): void {
       `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups, an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory, max_rl, pass_at_k), and neither distillation nor observationCoef`,
     );
   }
+  checkWorlds(config, source, checkKeyRules);
 }
 
 /** Refuses combinations of losses, estimators and corrections that make no sense. @throws {UserError} BAD_CONFIG */

@@ -16,6 +16,7 @@ import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { fillUnionDefaults } from './union-defaults.ts';
 import { refuseCredentials } from './url-credentials.ts';
+import { fillWorlds } from './worlds.ts';
 import { applyOverride, readYaml } from './yaml-text.ts';
 
 /**
@@ -47,7 +48,8 @@ const MAX_MISTAKES = 20;
  * @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value
  */
 export function checkRunConfig(given: unknown, source: string): RunConfig {
-  const { raw, mistakes } = dropRemovedKeys(given);
+  const { raw: cleaned, mistakes } = dropRemovedKeys(given);
+  const raw = fillWorlds(cleaned, source);
   const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(fillMcpDeadlines(agentAsEnv(raw))));
   const result = runConfigSchema.safeParse(meant);
   if (mistakes.length > 0 || !result.success) {
@@ -86,10 +88,12 @@ function withProgramDeadlines(rollout: unknown): { readonly rollout: unknown } {
   return { rollout: isFillable ? { ...PROGRAM_DEADLINES, ...rollout } : rollout };
 }
 
-/** Fills in the deadlines of an MCP world. */
+/** Fills in the deadlines of an MCP world, alone or among several. */
 function fillMcpDeadlines(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.env) || !isMcpId(raw.env.id)) return raw;
-  return { ...raw, ...withProgramDeadlines(raw.rollout) };
+  if (!isRecord(raw)) return raw;
+  const worlds: readonly unknown[] = Array.isArray(raw.worlds) ? raw.worlds : [raw];
+  const isMcp = worlds.some((world) => isRecord(world) && isRecord(world.env) && isMcpId(world.env.id));
+  return isMcp ? { ...raw, ...withProgramDeadlines(raw.rollout) } : raw;
 }
 
 /** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */

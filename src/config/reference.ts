@@ -43,11 +43,14 @@ export function makeConfigReference(source: string): { keys: readonly ConfigKey[
   const root = z.toJSONSchema(runConfigSchema, { io: 'input', target: 'draft-7', unrepresentable: 'any' }) as Node;
   const keys: ConfigKey[] = [];
   walk(root, [], docs, keys);
-  // An agent stands in the place of a world.
-  const required = root.required?.filter((key) => key !== 'env');
+  // An agent stands in the place of a world, and a list of worlds in that of a world and its horizon.
+  const required = root.required?.filter((key) => key !== 'env' && key !== 'horizon');
   const schema = { ...root, ...(required ? { required } : {}), title: 'longplay run configuration' };
   return { keys, page: renderPage(keys), schema };
 }
+
+/** Keys of a run of one world that each world of a list has too. */
+const SHARED: readonly string[] = ['env', 'tasks', 'horizon'];
 
 function walk(node: Node, path: readonly string[], docs: Docs, keys: ConfigKey[]): void {
   for (const [name, child] of Object.entries(node.properties ?? {})) {
@@ -55,19 +58,22 @@ function walk(node: Node, path: readonly string[], docs: Docs, keys: ConfigKey[]
     const meaning = docs(here) || (child.description ?? '');
     if (meaning !== '') child.description = meaning;
     const variants = findVariants(child);
-    if (variants) walkUnion(child, variants, here, meaning, docs, keys);
-    else if (child.properties) {
-      walk(child, here, docs, keys);
-    } else {
-      const absent = node.required?.includes(name) ? 'must be given' : '';
-      keys.push({
-        path: here.join('.'),
-        kinds: [],
-        type: describeType(child),
-        default: formatDefault(child) || absent,
-        meaning,
-      });
-    }
+    // What a world of a list has of a run of one has its rows there; editors read its meaning in both places.
+    const isShared = path.at(-1) === 'worlds[]' && SHARED.includes(name);
+    const inner = isShared ? [] : keys;
+    if (child.items?.properties) walk(child.items, [...path, `${name}[]`], docs, keys);
+    else if (variants) walkUnion(child, variants, here, meaning, docs, inner);
+    else if (child.properties) walk(child, here, docs, inner);
+    const isLeaf = !child.items?.properties && !variants && !child.properties;
+    if (!isLeaf && !isShared) continue;
+    const absent = node.required?.includes(name) ? 'must be given' : '';
+    keys.push({
+      path: here.join('.'),
+      kinds: [],
+      type: isShared ? `the keys of \`${name}\`` : describeType(child),
+      default: (isShared ? '' : formatDefault(child)) || absent,
+      meaning,
+    });
   }
 }
 
@@ -195,7 +201,8 @@ function readComments(source: string): Docs {
     }
     if (text !== '') pending = '';
   }
-  return (path) => {
+  return (keys) => {
+    const path = keys.map((key) => key.replace('[]', ''));
     const whole = found.get(`:${path.join('.')}`);
     if (whole !== undefined) return whole;
     for (let cut = path.length - 1; cut > 0; cut--) {
@@ -217,7 +224,8 @@ the JSON schema by which editors complete and check a file whose first line is
 
 A configuration is YAML; on the command line \`--set learner.maxLag=0\` overrides a key, once for each key. A key inside a
 default is set in that default: \`--set learner.estimator.gamma=0.95\` keeps the default estimator. A misspelt key or value is
-refused with the nearest right one. \`env\`, \`horizon\` and one of \`stop\` must be given; everything else has a default.
+refused with the nearest right one. \`env\` and \`horizon\`, or \`worlds\`, and one of \`stop\` must be given; everything else has a
+default.
 
 ## Set these first
 
@@ -238,7 +246,7 @@ The next ones are \`tasks.sampling\` (which task comes next), \`learner.maxLag\`
 function renderPage(keys: readonly ConfigKey[]): string {
   const sections = new Map<string, ConfigKey[]>();
   for (const key of keys) {
-    const section = key.path.includes('.') ? key.path.split('.')[0]! : 'seed';
+    const section = key.path.includes('.') ? key.path.split('.')[0]!.replace('[]', '') : 'seed';
     sections.set(section, [...(sections.get(section) ?? []), key]);
   }
   const cell = (text: string) => text.replaceAll('|', '\\|');

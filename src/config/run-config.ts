@@ -159,34 +159,98 @@ const agent = z.union([
   }),
 ]);
 
+const env = z.strictObject({
+  /**
+   * Id of a world, path of a module (relative to the configuration's file), an OpenEnv server: openenv+http://host:8000, or an
+   * MCP server: mcp:./server.yaml.
+   */
+  id: z.string().min(1),
+  /** Options of the world, as its README lists them. */
+  options: z.record(z.string(), z.unknown()).default({}),
+  /** Hash of a user's module, written when a run is made: a change since then is reported. */
+  sha256: z.string().exactOptional(),
+  /** Path of a user's module from the run's folder, written when a run is made: it is found there where both were moved. */
+  fromRun: z.string().exactOptional(),
+});
+
+const tasks = section({
+  /** Named set of the world's tasks to train on, e.g. `fresh`; those of its training split where absent. */
+  set: z.string().exactOptional(),
+  /** Only tasks with these labels; all where absent. */
+  labels: z.array(z.string()).min(1).exactOptional(),
+  /** Choice of the next task. */
+  sampling: sampling.default({ type: 'learnable' }),
+});
+
+const worlds = z
+  .array(
+    z.strictObject({
+      /** Name of the world in tasks, metrics and evaluations: lower-case letters, digits and dashes. Default: its id, where that is such a name. */
+      name: z
+        .string()
+        .regex(/^[a-z][a-z0-9-]{0,63}$/, 'expected lower-case letters, digits and dashes, e.g. mine-2')
+        .exactOptional(),
+      /** World, as in a run of one. */
+      env,
+      /** Weight of its groups among those of all worlds. Default 1. */
+      weight: rateFrom0.exactOptional(),
+      /** Weights in place of one: each holds from an update on, until the next. The first is from update 0. */
+      schedule: z
+        .array(
+          z.strictObject({
+            /** Update from which the weight holds; 0 for the first, then ascending. */
+            from: countFrom0,
+            /** Weight of its groups from then on. */
+            weight: rateFrom0,
+          }),
+        )
+        .min(1)
+        .max(1000)
+        .exactOptional(),
+      /** Horizon schedule of its episodes; its steps are the updates that consumed some of them. */
+      horizon,
+      /** Training tasks, as in a run of one. */
+      tasks,
+      /** Discount in its world, in place of learner.estimator.gamma. */
+      gamma: share.exactOptional(),
+      /** λ in its world, in place of learner.estimator.lambda. */
+      lambda: share.exactOptional(),
+      /** Evaluation in its world: each key stands in place of the run's own. */
+      evaluation: z
+        .strictObject({
+          /** Tasks to evaluate on. */
+          split: z.enum(['train', 'test']).exactOptional(),
+          /** A named set of the world's tasks in place of the split, or a list of task indices. */
+          tasks: z.union([z.string(), z.array(countFrom0).min(1)]).exactOptional(),
+          /** Sampled episodes of each task. */
+          episodesPerTask: held.exactOptional(),
+          /** Horizons to evaluate under, each by itself. */
+          horizons: z.array(turns).min(1).max(100).exactOptional(),
+        })
+        .exactOptional(),
+    }),
+  )
+  .min(2, 'expected at least two worlds; one is given by env, tasks and horizon')
+  .max(64);
+
 export const runConfigSchema = z.strictObject({
   /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
-  env: z.strictObject({
-    /**
-     * Id of a world, path of a module (relative to the configuration's file), an OpenEnv server: openenv+http://host:8000, or an
-     * MCP server: mcp:./server.yaml.
-     */
-    id: z.string().min(1),
-    /** Options of the world, as its README lists them. */
-    options: z.record(z.string(), z.unknown()).default({}),
-    /** Hash of a user's module, written when a run is made: a change since then is reported. */
-    sha256: z.string().exactOptional(),
-    /** Path of a user's module from the run's folder, written when a run is made: it is found there where both were moved. */
-    fromRun: z.string().exactOptional(),
-  }),
+  env,
   /** Program of yours that calls a model, in place of `env`: the path of a module (relative to the configuration's file), or its options. */
   agent: agent.exactOptional(),
-  tasks: section({
-    /** Named set of the world's tasks to train on, e.g. `fresh`; those of its training split where absent. */
-    set: z.string().exactOptional(),
-    /** Only tasks with these labels; all where absent. */
-    labels: z.array(z.string()).min(1).exactOptional(),
-    /** Choice of the next task. */
-    sampling: sampling.default({ type: 'learnable' }),
-  }),
+  tasks,
   /** Horizon schedule: turns that an episode may take, as training goes on. */
   horizon,
+  /**
+   * Several worlds in one run, in place of `env`, `tasks` and `horizon`: each entry has those keys of its own. One policy is trained
+   * for all, and a group's episodes are of one world.
+   */
+  worlds: worlds.exactOptional(),
+  /** Draw of the next group's world: by the weights, or by them times the gain that is measured in each. Default fixed. */
+  mixture: z.enum(['fixed', 'progress']).exactOptional(),
+  /** Whiten advantages over the batch's episodes of each world, and not over the whole batch. Default true. */
+  normalizePerWorld: z.boolean().exactOptional(),
   policy: section({
     /**
      * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
@@ -493,6 +557,8 @@ export const runConfigSchema = z.strictObject({
 
 /** Configuration of a run with all its defaults. */
 export type RunConfig = z.infer<typeof runConfigSchema>;
+/** World of a run of several, as its configuration has it. */
+export type WorldConfig = NonNullable<RunConfig['worlds']>[number];
 /** Configuration of a model behind an OpenAI-compatible server, `policy.openai`. */
 export type OpenAIConfig = RunConfig['policy']['openai'];
 /** Configuration as it is written: keys left out get their defaults. */

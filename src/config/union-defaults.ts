@@ -7,13 +7,15 @@ import { isRecord } from '../core/record.ts';
 
 /** Fills in the default's discriminator where a defaulted union is given in part; everything else is left as it is. Pure. */
 export function fillUnionDefaults(schema: unknown, raw: unknown): unknown {
-  if (!isRecord(raw)) return raw;
+  if (!isRecord(raw) && !Array.isArray(raw)) return raw;
   let inner = schema;
   let fallback: unknown;
   while (isWrapper(inner)) {
     if ('defaultValue' in inner.def) fallback ??= inner.def.defaultValue;
     inner = inner.unwrap();
   }
+  if (inner instanceof z.ZodArray && Array.isArray(raw)) return raw.map((one) => fillUnionDefaults(inner.element, one));
+  if (!isRecord(raw)) return raw;
   if (inner instanceof z.ZodDiscriminatedUnion) {
     const { discriminator } = inner.def;
     const named = isRecord(fallback) && !(discriminator in raw) ? { ...fallback, ...raw } : raw;

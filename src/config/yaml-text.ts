@@ -101,7 +101,7 @@ export function applyOverride(raw: Record<string, unknown>, override: string): v
     throw new UserError('BAD_CONFIG', `--set ${printable(cutText(override))}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
-    if (!isRecord(at[key])) at[key] = {};
+    if (!isRecord(at[key]) && !Array.isArray(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
   at[path.at(-1)!] = toPlainValue(document, `--set ${printable(cutText(override))}`);

@@ -6,6 +6,7 @@ import { type ClusterFacts, listWarnings } from '../cluster/cluster-monitor.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { countFailed, countUnaccounted } from '../core/failure.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName } from '../metrics/metric-table.ts';
+import type { WorldStatus } from '../metrics/run-status.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../metrics/slot-time.ts';
 import { advise, warnings } from './diagnose.ts';
 import { compact, duration, mean, percent, smooth, sparkline, whole } from './numbers.ts';
@@ -73,7 +74,46 @@ function header(state: ConsoleState, width: number): Line[] {
   const name = `${state.name}  ${at}`;
   const title: Line = [span('longplay  ', 'bold'), span(name)];
   const room = Math.max(1, width - widthOf(right));
-  return [[...fill(title, room), span(right, 'bold')], horizonLine(state, width)];
+  const { worlds } = progress ?? {};
+  return [
+    [...fill(title, room), span(right, 'bold')],
+    ...(worlds ? worldLines(state, worlds) : [horizonLine(state, width)]),
+  ];
+}
+
+/** Lines of worlds at most. */
+const MAX_WORLDS = 8;
+
+/** Lines of several worlds, one each: `mine  horizon 10  share 25 %  success 64 %  return 0.52  turns 6.1`. */
+function worldLines({ rows }: ConsoleState, worlds: readonly WorldStatus[]): Line[] {
+  const recent = rows.slice(-RECENT);
+  const name = Math.min(20, largestOf(worlds.map((world) => widthOf(world.name))));
+  const averageOf = (world: string, column: 'successByWorld' | 'returnByWorld' | 'turnsByWorld') => {
+    let [sum, count] = [0, 0];
+    for (const row of recent) {
+      const value = row[column]?.[world];
+      const episodes = row.episodesByWorld?.[world] ?? 0;
+      if (value === undefined) continue;
+      sum += value * episodes;
+      count += episodes;
+    }
+    return count === 0 ? undefined : sum / count;
+  };
+  const shown = worlds.length > MAX_WORLDS ? worlds.slice(0, MAX_WORLDS - 1) : worlds;
+  const lines = shown.map((world): Line => {
+    const fact = (label: string, value: string): Span[] => [span(`  ${label} `, 'dim'), span(value, 'bold')];
+    return [
+      span(pad(cut(world.name, name), name), world.isUp ? 'plain' : 'red'),
+      ...fact('horizon', pad(`${world.horizon}`, 3, 'start')),
+      ...fact('share', pad(percent(world.share), 5, 'start')),
+      ...fact('success', pad(percent(averageOf(world.name, 'successByWorld')), 5, 'start')),
+      ...fact('return', pad(compact(averageOf(world.name, 'returnByWorld')), 6, 'start')),
+      ...fact('turns', pad(compact(averageOf(world.name, 'turnsByWorld')), 5, 'start')),
+      ...(world.isUp ? [] : [span('  does not answer', 'red')]),
+    ];
+  });
+  const left = worlds.length - shown.length;
+  return left === 0 ? lines : [...lines, [span(`and ${left} more`, 'dim')]];
 }
 
 /** Horizon line: `ScalingInter-RL 8 ━━━━ 16 ━━── 24 ──── horizon 16, 117 of 300 updates`. */
@@ -148,8 +188,12 @@ const RECENT = 10;
 function outcomes(state: ConsoleState, width: number): Line[] {
   const room = computeLeftWidth(width);
   const unit = state.config.episodes === undefined ? 'updates' : 'intervals';
+  const drawn = newest(state).progress?.worlds ? ', all worlds as drawn' : '';
   return [
-    [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} ${unit}`, 'dim')],
+    [
+      span('OUTCOMES', 'dim'),
+      span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} ${unit}${drawn}`, 'dim'),
+    ],
     ...OUTCOMES.filter(({ name, ifPresent }) => !ifPresent || state.rows.some((row) => row[name] !== undefined)).map(
       (shown) => trend(state.rows, shown, 10, 7, room),
     ),

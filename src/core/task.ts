@@ -71,3 +71,16 @@ export function taskTable(
 export function taskName(task: Task): string {
   return `${task.env}/${task.index}#${task.seed}`;
 }
+
+/**
+ * Makes the labels of a run's tasks: the sub-task, with the name of its world before it where the run has several.
+ * @param worlds at least one, by the ids that tasks name
+ */
+export function createLabels(
+  worlds: readonly { readonly name: string; readonly labelOf: (index: number) => string }[],
+): (task: Task) => string {
+  const [first] = worlds;
+  if (worlds.length === 1) return ({ index }) => first!.labelOf(index);
+  const byName = new Map(worlds.map(({ name, labelOf }) => [name, labelOf]));
+  return ({ env, index }) => `${env}: ${byName.get(env)!(index)}`;
+}

@@ -13,6 +13,8 @@ export interface EpisodeSums {
 }
 
 export interface GroupFacts {
+  /** World of its task (`Task.env`). */
+  readonly world: string;
   /** Sub-task label. */
   readonly label: string;
   readonly horizon: number;
@@ -43,6 +45,7 @@ export interface ConsumedFacts {
   readonly all: EpisodeSums;
   readonly byLabel: Readonly<Record<string, EpisodeSums>>;
   readonly byHorizon: Readonly<Record<string, EpisodeSums>>;
+  readonly byWorld: Readonly<Record<string, EpisodeSums>>;
   readonly groups: number;
   /** Groups of at least two members, and those of them that are flat: a group of one compares nothing. */
   readonly comparedGroups: number;
@@ -92,6 +95,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
     repeats += trajectory.turns.length - seen.size;
   }
   return {
+    world: trajectories[0]?.task.env ?? '',
     label,
     horizon: trajectories[0]?.horizon ?? 0,
     sums,
@@ -108,6 +112,7 @@ export function groupFacts(trajectories: readonly Trajectory[], label: string): 
 export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts {
   const byLabel: Record<string, EpisodeSums> = {};
   const byHorizon: Record<string, EpisodeSums> = {};
+  const byWorld: Record<string, EpisodeSums> = {};
   const actions = new Map<string, number>();
   const reported = new Map<string, Mean>();
   let all = noEpisodes;
@@ -122,6 +127,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
     tools = addToolCounts(tools, group.tools);
     byLabel[group.label] = add(byLabel[group.label] ?? noEpisodes, group.sums);
     byHorizon[group.horizon] = add(byHorizon[group.horizon] ?? noEpisodes, group.sums);
+    byWorld[group.world] = add(byWorld[group.world] ?? noEpisodes, group.sums);
     repeats += group.repeats;
     answers += group.answers;
     formatErrors += group.formatErrors;
@@ -138,6 +144,7 @@ export function summarizeConsumed(groups: readonly GroupFacts[]): ConsumedFacts 
     all,
     byLabel,
     byHorizon,
+    byWorld,
     groups: groups.length,
     comparedGroups,
     flatGroups,

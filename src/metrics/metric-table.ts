@@ -5,13 +5,13 @@
  */
 
 /** Dimension that a metric is split by. */
-export type SplitBy = 'label' | 'horizon' | 'part' | 'actor' | 'worker' | 'metric';
+export type SplitBy = 'label' | 'horizon' | 'world' | 'part' | 'actor' | 'worker' | 'metric';
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly meaning: string;
-  /** Split of a metric that has one value per sub-task label, horizon, part of the time, actor, worker or metric of an agent. */
+  /** Split of a metric that has one value per sub-task label, horizon, world, part of the time, actor, worker or metric of an agent. */
   readonly by?: SplitBy;
   /** True for a total of the run so far, which only grows: a counter to Prometheus; others are gauges. */
   readonly total?: boolean;
@@ -35,7 +35,12 @@ export const metricTable = [
     inLine: true,
     meaning: 'policy version after the update: how many updates the weights have seen',
   },
-  { name: 'horizon', unit: 'turns', inLine: true, meaning: 'horizon of the episodes that start now' },
+  {
+    name: 'horizon',
+    unit: 'turns',
+    inLine: true,
+    meaning: 'horizon of the episodes that start now; of several worlds the largest',
+  },
   {
     name: 'success',
     unit: '',
@@ -141,6 +146,24 @@ export const metricTable = [
   },
   { name: 'successByHorizon', unit: '', by: 'horizon', meaning: '`success` of episodes under a horizon' },
   { name: 'truncatedByHorizon', unit: '', by: 'horizon', meaning: '`truncated` of episodes under a horizon' },
+  {
+    name: 'episodesByWorld',
+    unit: 'episodes',
+    by: 'world',
+    meaning: 'the update’s episodes of a world, in a run of several',
+  },
+  { name: 'successByWorld', unit: '', by: 'world', meaning: '`success` of a world' },
+  { name: 'returnByWorld', unit: '', by: 'world', meaning: '`return` of a world' },
+  { name: 'turnsByWorld', unit: 'turns', by: 'world', meaning: '`turns` of a world' },
+  { name: 'truncatedByWorld', unit: '', by: 'world', meaning: '`truncated` of a world' },
+  { name: 'horizonByWorld', unit: 'turns', by: 'world', meaning: '`horizon` of a world' },
+  {
+    name: 'shareByWorld',
+    unit: '',
+    by: 'world',
+    meaning: 'share of the groups that are drawn from a world now, where all worlds answer',
+  },
+  { name: 'downByWorld', unit: '', by: 'world', meaning: '1 while a world’s server does not answer, else 0' },
   {
     name: 'loss',
     unit: '',

@@ -5,7 +5,7 @@ import { countFailed } from '../core/failure.ts';
 import { toolRates } from '../core/tool-counts.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName, type SplitName } from './metric-table.ts';
-import type { RunStatus } from './run-status.ts';
+import type { RunStatus, WorldStatus } from './run-status.ts';
 import { timeShares } from './slot-time.ts';
 
 /** Facts of an update, from the learner. */
@@ -88,6 +88,7 @@ export function updateRow(
   }
   for (const name of LEARNER_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
   addOutcomes(row, consumed);
+  if (rollout.worlds) addWorlds(row, consumed, rollout.worlds);
   addRates(row, rollout, before?.rollout);
   addActors(row, rollout, actors, before);
   if (cluster) addCluster(row, update.version, rollout, cluster);
@@ -170,6 +171,20 @@ function addOutcomes(
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
   row.repeatedTurns = repeats / all.turns;
+}
+
+/** Columns of a run of several worlds; what an update did not play is absent. */
+function addWorlds(row: Row, { byWorld }: ConsumedFacts, worlds: readonly WorldStatus[]): void {
+  const mapWorlds = (value: (world: WorldStatus) => number) =>
+    Object.fromEntries(worlds.map((world) => [world.name, value(world)]));
+  row.horizonByWorld = mapWorlds(({ horizon }) => horizon);
+  row.shareByWorld = mapWorlds(({ share }) => share);
+  row.downByWorld = mapWorlds(({ isUp }) => (isUp ? 0 : 1));
+  row.episodesByWorld = mapWorkers(byWorld, (sums) => sums.episodes);
+  row.successByWorld = mapWorkers(byWorld, (sums) => sums.successes / sums.episodes);
+  row.returnByWorld = mapWorkers(byWorld, (sums) => sums.returns / sums.episodes);
+  row.turnsByWorld = mapWorkers(byWorld, (sums) => sums.turns / sums.episodes);
+  row.truncatedByWorld = mapWorkers(byWorld, (sums) => sums.truncated / sums.episodes);
 }
 
 function addRates(row: Row, now: RolloutFacts, before: RolloutFacts | undefined): void {

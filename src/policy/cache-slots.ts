@@ -2,7 +2,7 @@
  * Cache slots: which episode lies in which row of which KV cache. A slot holds a prompt and the members that follow it:
  * a group where its members share the prompt, one episode where they do not. It computes nothing.
  *
- * Caches are made as they are needed, one per number of members K, and a further one where all slots are taken.
+ * Caches are made as they are needed, one per world and number of members K, and a further one where all slots are taken.
  */
 
 import type { ModelConfig } from '../compute/model/config.ts';
@@ -27,7 +27,7 @@ export interface CacheSlotsOptions {
 export class CacheSlots {
   readonly #options: CacheSlotsOptions;
   /**
-   * Batches by the number of members K of their slots: a call reads one [G, K] cache, so groups of another size, and
+   * Batches by world and number of members K of their slots: a call reads one [G, K] cache, so groups of another size, and
    * episodes with a prompt of their own (K = 1), lie in another batch.
    */
   readonly #batches: RunningBatch[] = [];
@@ -57,11 +57,13 @@ export class CacheSlots {
   }
 
   /** Opens a row for a new episode: beside its group where the prompt is shared, in a slot of its own where it is not. */
-  open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
+  open({ episode, group: id, member: index, groupSize, world }: ActRequest, transcript: Transcript): MemberState {
     // An agent's program may begin otherwise in each episode of a group: the first prompt is the group's.
     const first = this.#groups.get(`g${id}`)?.prompt;
     const shared = transcript.prompt.shared && (!first || equalTokens(first.tokens, transcript.prompt.tokens));
-    const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
+    const group = shared
+      ? this.#groupOf(`g${id}`, groupSize, world, transcript)
+      : this.#groupOf(`e${episode}`, 1, world, transcript);
     const member: MemberState = {
       episode,
       group,
@@ -88,8 +90,9 @@ export class CacheSlots {
     // In a slot of several members the prompt's cache is everybody's; only a slot of one can be read over in place.
     if (member.group.batch.cache.members > 1 || prompt.shared !== member.group.prompt.shared) {
       // The others go on under the old prompt.
+      const { world } = member.group.batch;
       this.#leave(member.group);
-      member.group = this.#groupOf(`e${member.episode}`, 1, member.transcript);
+      member.group = this.#groupOf(`e${member.episode}`, 1, world, member.transcript);
       member.row = member.group.slot;
     } else {
       this.#options.onPromptDropped(member.group);
@@ -136,10 +139,10 @@ export class CacheSlots {
   }
 
   /** Slot of a group, opened where it is new, with one more member in it. @param members K of the slot */
-  #groupOf(key: string, members: number, { prompt }: Transcript): GroupState {
+  #groupOf(key: string, members: number, world: string | undefined, { prompt }: Transcript): GroupState {
     let group = this.#groups.get(key);
     if (!group) {
-      const batch = this.#batchOf(members);
+      const batch = this.#batchOf(members, world);
       const slot = batch.cache.acquire();
       const empty = { dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
       group = { key, batch, slot, prompt, ...empty, mentions: new MentionBook(prompt), pointed: 0 };
@@ -151,14 +154,14 @@ export class CacheSlots {
     return group;
   }
 
-  /** Batch with a free slot for `members` members. */
-  #batchOf(members: number): RunningBatch {
-    const free = this.#batches.find(({ cache }) => !cache.full && cache.members === members);
+  /** Batch of a world with a free slot for `members` members. */
+  #batchOf(members: number, world: string | undefined): RunningBatch {
+    const free = this.#batches.find((one) => !one.cache.full && one.cache.members === members && one.world === world);
     if (free) return free;
     const { config, maxBatch, isStored } = this.#options;
     // As many slots as fill a call: more episodes than that would wait for each other anyway, and open a further batch.
     const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members, isStored);
-    const batch = { cache, live: 0, waiting: new Set<MemberState>(), calling: false };
+    const batch = { cache, world, live: 0, waiting: new Set<MemberState>(), calling: false };
     this.#batches.push(batch);
     return batch;
   }

@@ -10,6 +10,8 @@ import type { ActRequest } from './policy.ts';
 /** KV cache and the members in it: one call reads one running batch. */
 export interface RunningBatch {
   readonly cache: KvCache;
+  /** World of its members, undefined where requests name none: prompts and lists of one are alike, so a call pads little. */
+  readonly world: string | undefined;
   /** Members with an episode. */
   live: number;
   /** Members that wait for an action. */

@@ -12,7 +12,7 @@ import { type Identity, type RunState, runStateOf } from '../learning/learner/ru
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
 import type { ChatCodecSpec } from '../text/reading/chat-codec.ts';
 import type { Codec } from '../text/reading/codec.ts';
-import { codecOf } from '../text/reading/codec-of.ts';
+import { codecOf, type Reading } from '../text/reading/codec-of.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
 /** Setup of a policy that is not opened yet: its facts and weights alone. */
@@ -39,7 +39,7 @@ export interface PolicySetup<R, H> {
  */
 export function setUpPolicy<R, H>(
   config: RunConfig,
-  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  world: Reading & { readonly prompt: WorldPrompt },
   dir: string,
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
@@ -47,7 +47,7 @@ export function setUpPolicy<R, H>(
   const { learns, isLanguageModel } = policyKindOf(config);
   if (!learns) return undefined;
   if (isLanguageModel) return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
-  return setUpLocalPolicy(config, world.view, checkpoint, initial);
+  return setUpLocalPolicy(config, world.view, checkpoint, initial, world.views);
 }
 
 /**
@@ -55,6 +55,7 @@ export function setUpPolicy<R, H>(
  * @param view the world's own; absent: the default view
  * @param checkpoint go on from its weights instead of random ones
  * @param initial a run's weights to start afresh from: version, moments and all else begin anew
+ * @param views of several worlds by name, in the place of `view`
  * @throws {UserError} BAD_CONFIG when the model cannot be; BAD_CHECKPOINT when the checkpoint
  *   belongs to another model
  */
@@ -63,8 +64,9 @@ export function setUpLocalPolicy<R, H>(
   view: View | undefined,
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
+  views?: Reading['views'],
 ): PolicySetup<R, H> {
-  const codec = codecOf(view ? { view } : {});
+  const codec = codecOf({ view, views });
   const { decoder } = config.policy;
   const { sameLineBias, ...given } = config.policy.model;
   const overrides = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

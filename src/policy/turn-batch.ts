@@ -17,6 +17,8 @@ export interface RequestBatch {
   readonly temperatures: Float64Array;
   /** Observations of the requests that are not whole. */
   readonly observations: readonly string[];
+  /** Worlds of the requests that have no last action; empty where a request names none. */
+  readonly worlds: readonly string[];
   /** Last actions of the requests that have one. */
   readonly lastActions: readonly string[];
   /** Action indices of all requests, one after the other. */
@@ -41,6 +43,7 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   const heads = new Int32Array(REQUEST_HEAD * requests.length);
   const temperatures = new Float64Array(requests.length);
   const observations: string[] = [];
+  const worlds: string[] = [];
   const lastActions: string[] = [];
   const newActions: string[] = [];
   const whole: ActRequest[] = [];
@@ -68,11 +71,12 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
     temperatures[i] = request.temperature;
     observations.push(request.observation);
     if (request.lastAction !== undefined) lastActions.push(request.lastAction);
+    else worlds.push(request.world ?? '');
     actions.set(request.actions, listed);
     listed += request.actions.length;
     for (const text of request.newActions) newActions.push(text);
   }
-  return { heads, temperatures, observations, lastActions, actions, newActions, whole };
+  return { heads, temperatures, observations, worlds, lastActions, actions, newActions, whole };
 }
 
 /**
@@ -80,10 +84,11 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
  */
 export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): readonly ActRequest[] {
   if (isList(batch)) return batch;
-  const { heads, temperatures, observations, lastActions, actions, newActions, whole } = batch;
+  const { heads, temperatures, observations, worlds, lastActions, actions, newActions, whole } = batch;
   const out: ActRequest[] = [];
   let object = 0;
   let observation = 0;
+  let first = 0;
   let last = 0;
   let action = 0;
   let text = 0;
@@ -101,7 +106,7 @@ export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): rea
       groupSize: heads[at + 4]!,
       turn: heads[at + 5]!,
       observation: observations[observation++]!,
-      ...(kind === FIRST ? {} : { lastAction: lastActions[last++]! }),
+      ...(kind === FIRST ? namedWorld(worlds[first++]!) : { lastAction: lastActions[last++]! }),
       ...(kind === STAGED ? { partial: true as const } : {}),
       // A view: the policy reads it at once, and the batch is its own.
       actions: actions.subarray(action, (action += heads[at + 7]!)),
@@ -113,14 +118,19 @@ export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): rea
   return out;
 }
 
+/** World of a first request; nothing where it named none. */
+function namedWorld(world: string): Pick<ActRequest, 'world'> {
+  return world === '' ? {} : { world };
+}
+
 function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly ActRequest[] {
   return Array.isArray(batch);
 }
 
-/** True for a request that fits the columns: no history, prompt or sampling of its own, and a stage only after an action. */
-function isPlain({ given, history, sampling, stop, partial, lastAction }: ActRequest): boolean {
+/** True for a request that fits the columns: no history, prompt or sampling of its own, a stage only after an action, a world only before one. */
+function isPlain({ given, history, sampling, stop, partial, lastAction, world }: ActRequest): boolean {
   const isRare = given !== undefined || history !== undefined || sampling !== undefined || stop !== undefined;
-  return !isRare && (!partial || lastAction !== undefined);
+  return !isRare && (lastAction === undefined ? !partial : world === undefined);
 }
 
 /** Batch of answers, in order. */

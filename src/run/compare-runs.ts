@@ -2,6 +2,7 @@
 import { basename, join, resolve } from 'node:path';
 import { z } from 'zod';
 import type { RunConfig } from '../config/run-config.ts';
+import { hasWorlds, listWorlds } from '../config/worlds.ts';
 import { MAX_DATA_BYTES, readJsonFile, readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { largestOf, smallestOf } from '../core/extremes.ts';
@@ -69,7 +70,7 @@ export function compareRuns(dirs: readonly string[]): RunComparison {
       `compare: expected runs of two configurations or more, got ${runs.length} of one (only the seed differs)`,
     );
   }
-  const worlds = [...new Set(runs.map(({ config }) => config.env.id))];
+  const worlds = [...new Set(runs.map(({ config }) => nameWorlds(config)))];
   if (worlds.length > 1) {
     throw new UserError('BAD_ARGUMENT', `compare: expected runs of one world, got ${worlds.join(', ')}`);
   }
@@ -90,7 +91,8 @@ export function compareRuns(dirs: readonly string[]): RunComparison {
       name: labels[g]!,
       runs: own.map(({ dir }) => dir),
       seeds: own.map(({ config }) => config.seed),
-      curve: curveOf(own.map(({ dir }) => readCurve(dir))),
+      // Success over several worlds depends on how much of each was drawn, which is what such runs differ in.
+      curve: hasWorlds(own[0]!.config) ? [] : curveOf(own.map(({ dir }) => readCurve(dir))),
     })),
     differingKeys: differingKeys(groups.map(([first]) => first!.config)),
     evaluations: [...names].map((name) => compareEvaluation(name, groups)),
@@ -132,6 +134,15 @@ function readRun(dir: string): Run {
   const checked = resultsSchema.safeParse(results);
   if (!checked.success) throw new UserError('UNKNOWN_RUN', `${path}: expected results: ${firstIssue(checked.error)}`);
   return { dir, config, evaluations: checked.data.evaluations as unknown as EvaluationSummary[] };
+}
+
+/** World of a configuration, or its worlds by name. */
+function nameWorlds(config: RunConfig): string {
+  if (!hasWorlds(config)) return config.env.id;
+  return listWorlds(config)
+    .map(({ name }) => name)
+    .sort()
+    .join(' + ');
 }
 
 /** Runs by configuration without the seed, in the order given; those of a group by seed. */

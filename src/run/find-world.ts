@@ -1,15 +1,27 @@
 import { resolve } from 'node:path';
 import { registry } from '../../envs/registry.ts';
 import { nearest } from '../config/nearest.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import { hasWorlds, listWorlds, WORLDS } from '../config/worlds.ts';
 import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { isMcpId, MCP } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/module-url.ts';
-import { AGENTGYM, isModulePath, isOpenEnvUrl, mcpFileOf, moduleAt, moduleUrl, OPENENV } from '../world/env-id.ts';
+import {
+  AGENTGYM,
+  envLabel,
+  isModulePath,
+  isOpenEnvUrl,
+  mcpFileOf,
+  moduleAt,
+  moduleChange,
+  moduleUrl,
+  OPENENV,
+} from '../world/env-id.ts';
 import { readMcpFile } from '../world/mcp/options-file.ts';
-import { describeEnv, loadWorld } from '../world/open-world.ts';
+import { describeEnv, loadWorld, urlOfWorlds } from '../world/open-world.ts';
 import { tokenVariable } from '../world/remote/options.ts';
 
 /** Found world. */
@@ -32,6 +44,12 @@ export function worldIds(): readonly string[] {
  * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` has no `world`
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
+  if (id === WORLDS) {
+    throw new UserError(
+      'BAD_CONFIG',
+      'the configuration lists several worlds (worlds), and this plays one; give it a configuration with one of them (env, tasks, horizon)',
+    );
+  }
   if (id === AGENTGYM) return agentGymUrl(options);
   if (id === AGENT) return clientUrl('../gateway/agent-world.js', AGENT, options);
   if (isMcpId(id)) return mcpUrl(id, options);
@@ -45,6 +63,23 @@ export function worldUrl(id: string, options: EnvOptions = {}): URL {
     'UNKNOWN_ENV',
     `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, the path of a module (./my/env.mjs), or an OpenEnv server (openenv+http://host:8000)`,
   );
+}
+
+/** URL of the module of a run's world, or the one that stands for the modules of several. @throws {UserError} as `worldUrl` */
+export function runUrl(config: RunConfig): URL {
+  if (!hasWorlds(config)) return worldUrl(config.env.id, config.env.options);
+  const worlds = listWorlds(config).map(({ name, config: { env } }) => [name!, worldUrl(env.id, env.options)] as const);
+  return urlOfWorlds(new Map(worlds));
+}
+
+/** Short name of a run's world, or worlds, for names of runs. */
+export function runLabel(config: RunConfig): string {
+  return hasWorlds(config) ? WORLDS : envLabel(config.env.id);
+}
+
+/** Notices about users' modules that changed since a run was made. @throws {UserError} UNKNOWN_ENV where one is gone */
+export function moduleChanges(config: RunConfig): string[] {
+  return listWorlds(config).flatMap(({ config: { env } }) => moduleChange(env) ?? []);
 }
 
 /**

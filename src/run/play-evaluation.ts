@@ -21,8 +21,9 @@ import { tracePaths } from '../storage/trace-files.ts';
 import { TraceStore } from '../storage/trace-store.ts';
 import { type EvaluationKind, evaluationPlans, requireFinished } from './evaluate-run.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
-import { findWorld, worldUrl } from './find-world.ts';
+import { runUrl } from './find-world.ts';
 import { PlanOutcomes } from './plan-outcomes.ts';
+import { markWorld, readWorlds, tableOf } from './read-worlds.ts';
 import { createRunFolder, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { startRun } from './start-run.ts';
@@ -120,9 +121,9 @@ export async function playEvaluation(prepared: PreparedEvaluation, options: Play
 
 async function playPlans(prepared: PreparedEvaluation, options: PlayOptions): Promise<EvaluationOutcome> {
   const { config, kinds, resume } = prepared;
-  const { env } = await findWorld(config.env.id, config.env.options);
+  const worlds = await readWorlds(config);
   // A horizon that is named twice is played once.
-  const plans = new Map(evaluationPlans(env, config, kinds).map((plan) => [plan.name, plan]));
+  const plans = new Map(evaluationPlans(worlds, kinds).map((plan) => [plan.name, plan]));
   const all = [...plans.values()].map((plan) => new PlanOutcomes(splitPlan(plan, config)));
   const next = resume ? readFinished(prepared, all) : 0;
   const before = count(all, ({ finished }) => finished);
@@ -130,7 +131,10 @@ async function playPlans(prepared: PreparedEvaluation, options: PlayOptions): Pr
   if (resume) options.onNotice(`${before} episodes are finished already, ${asked - before} are left`);
   const played = before === asked ? undefined : await playLeft(prepared, all, next, options);
   return {
-    summaries: all.map((one) => one.summarise(env.tasks)),
+    summaries: all.map((one) => {
+      const world = one.plan.tasks[0]?.env;
+      return markWorld(worlds, world, one.summarise(tableOf(worlds, world)));
+    }),
     missing: asked - count(all, ({ finished }) => finished),
     stopped: played?.stopped ?? false,
     usage: played?.usage,
@@ -164,10 +168,11 @@ function readFinished({ dir, config, checkpoint }: PreparedEvaluation, all: read
 /** Parts of a configuration that episodes depend on, besides the plan; where the model is served may change. */
 function sourceOf(config: RunConfig | undefined): unknown {
   if (!config) return undefined;
-  const { seed, env, policy, evaluation } = config;
+  const { seed, env, worlds, policy, evaluation } = config;
   const { apiKeyEnv: _key, openai, ...rest } = policy;
   const { baseUrl: _url, concurrency: _concurrency, ...asked } = openai;
-  return JSON.parse(JSON.stringify({ seed, env, policy: { ...rest, openai: asked }, sampling: evaluation.sampling }));
+  const parts = { seed, env, worlds, policy: { ...rest, openai: asked }, sampling: evaluation.sampling };
+  return JSON.parse(JSON.stringify(parts));
 }
 
 async function playLeft(
@@ -181,7 +186,7 @@ async function playLeft(
     config: tracedConfig(config, dir !== undefined, isOwn),
     dir: dir ?? '.',
     mode: 'async',
-    envModule: worldUrl(config.env.id, config.env.options),
+    envModule: runUrl(config),
     learn: false,
     onNotice,
     firstEpisode: next,

@@ -5,7 +5,8 @@ import { replayLearner } from '../../actors/tree.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import { loadCheckpointOf } from '../learning/learner/run-checkpoint.ts';
 import { listCheckpoints } from '../storage/checkpoint.ts';
-import { worldUrl } from './find-world.ts';
+import { runUrl } from './find-world.ts';
+import { readingOf, readWorlds } from './read-worlds.ts';
 import { readRunConfig } from './run-folder.ts';
 import { prepareTeacher } from './teacher.ts';
 
@@ -31,10 +32,20 @@ export async function replayRun(dir: string): Promise<ReplayedLearner> {
   const from = listCheckpoints(checkpoints).at(-1);
   if (from === undefined) throw new UserError('BAD_CHECKPOINT', `${checkpoints}: there is no checkpoint to begin with`);
   const checkpoint = loadCheckpointOf(dir, from);
-  const envModule = worldUrl(config.env.id, config.env.options);
+  const envModule = runUrl(config);
+  const read = await readWorlds(config, envModule);
+  const [first, ...others] = read.map(({ world: _, ...one }) => ({ ...one, shared: undefined }));
+  const reading = readingOf(config, read);
+  const worlds = [first!, ...others] as const;
   const updates = await replayLearner({
-    ...{ config, dir, journal, checkpoint, envModule },
-    prepareTeacher: (policy, world) => prepareTeacher(config, policy, world),
+    config,
+    dir,
+    journal,
+    checkpoint,
+    envModule,
+    worlds,
+    reading,
+    prepareTeacher: (policy) => prepareTeacher(config, policy, reading),
   });
   const different = updates.find(({ recorded, made }) => recorded !== made);
   if (different) {

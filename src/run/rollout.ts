@@ -6,6 +6,7 @@ import type { RunLimits } from '../../actors/tree.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
+import { requireOneWorld } from '../config/worlds.ts';
 import type { RunConsole } from '../console/console.ts';
 import { isUserMistake, UserError } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
@@ -91,6 +92,7 @@ export interface RunningRollout extends RunStreams {
 export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', tasks, temperature, seed = 1, policyRun } = options;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
+  if (trained) requireOneWorld(trained, 'rollout');
   const given = options.config ?? trained;
   if (!given)
     throw new UserError('BAD_ARGUMENT', 'rollout: config is missing; or give policyRun, whose own it then is');

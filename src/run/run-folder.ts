@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { mapEnvs, omitFilled } from '../config/worlds.ts';
 import { readText } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../storage/atomic-file.ts';
@@ -29,10 +30,10 @@ export function createRunFolder(
       `${dir} exists already; choose another name (--name), continue it (longplay train --resume ${dir}), or remove it`,
     );
   }
-  const pinned = { ...config, env: pinEnv(config.env, dir) };
+  const pinned = mapEnvs(config, (env) => pinEnv(env, dir));
   const { init } = config.policy;
   const all = {
-    'config.yaml': `${FORMAT_LINE}\n${stringify(pinned)}`,
+    'config.yaml': `${FORMAT_LINE}\n${stringify(omitFilled(pinned))}`,
     [IDENTITY_FILE]: renderIdentity(config.seed, pinned, init === undefined ? undefined : readIdentity(init)),
     ...files,
   };
@@ -75,7 +76,7 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
     throw new UserError('UNKNOWN_RUN', `${dir} is no run: ${why}; runs are made by \`longplay train\``);
   }
   const config = loadRunConfig(text, path, overrides);
-  return { ...config, env: envOfRun(locateEnv(config.env, process.cwd()), dir) };
+  return mapEnvs(config, (env) => envOfRun(locateEnv(env, process.cwd()), dir));
 }
 
 /** Folder of the run that a run, its traces folder or a trace file belongs to; the path itself where that is unknown. */

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
 import { chooseEngine } from '../compute/engine/open.ts';
+import { requireOneWorld } from '../config/worlds.ts';
 import { UserError } from '../core/errors.ts';
 import { readApiKey } from '../http/api-key.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
@@ -56,6 +57,7 @@ export async function startPolicyServer(
   settings: PolicyServerSettings = {},
 ): Promise<StartedPolicyServer> {
   const config = readRunConfig(dir);
+  requireOneWorld(config, 'serve-policy');
   const changed = moduleChange(config.env);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewestOf(dir);

@@ -3,6 +3,7 @@ import {
   type Policy,
   type PreparedCluster,
   type PreparedRun,
+  type PreparedWorld,
   type Run,
   type RunOptions,
   type SchedulerState,
@@ -14,19 +15,17 @@ import { kindsThat, policyKindOf } from '../config/policy-kinds.ts';
 import type { Env } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { readApiKey } from '../http/api-key.ts';
-import { listTrainTasks } from '../learning/evaluation/tasks.ts';
 import type { HorizonState } from '../learning/schedule/horizon-schedule.ts';
 import { fitCache } from '../policy/cache-room.ts';
 import { fetchModel } from '../policy/pretrained/hub.ts';
 import { connect } from '../policy/remote/connect.ts';
 import { setUpPolicy } from '../policy/setup.ts';
-import { localUrl } from '../runtime/module-url.ts';
 import { readIdentity } from '../storage/run-identity.ts';
-import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
+import { defaultView } from '../text/reading/default-view.ts';
 import { describeStartedServer } from '../world/mcp/options.ts';
-import { describeEnv, loadWorld } from '../world/open-world.ts';
 import { checkEnvServer } from '../world/remote/check-server.ts';
+import { type ReadWorlds, readingOf, readWorlds } from './read-worlds.ts';
 import { prepareTeacher } from './teacher.ts';
 
 /**
@@ -40,53 +39,60 @@ export async function startRun(options: RunOptions): Promise<Run> {
 /** Prepares a run: reads and checks all that it is made from; no engine and no actor is started. @throws {UserError} as `startRun` does */
 export async function prepareRun(options: RunOptions): Promise<PreparedRun> {
   const { mode, learn, dir, checkpoint, initial, onNotice = () => {} } = options;
-  const { env: world } = options.config;
-  const module = await loadWorld(localUrl(options.envModule), world.id);
-  const env = describeEnv(module, world.id, world.options);
-  await checkEnvServer(options.config);
-  const started = describeStartedServer(options.envModule);
-  if (started !== undefined) onNotice(started);
-  const tasks = listTrainTasks(env, options.config.tasks);
+  const worlds = await readWorlds(options.config, options.envModule);
+  const [{ world, env }] = worlds;
+  for (const { config: own, module } of worlds) {
+    await checkEnvServer(own);
+    const started = describeStartedServer(module);
+    if (started !== undefined) onNotice(started);
+  }
   if (learn && !policyKindOf(options.config).learns) {
     throw new UserError(
       'BAD_CONFIG',
       `policy.kind: '${options.config.policy.kind}' cannot learn; use ${kindsThat('learns')}`,
     );
   }
-  const prompt = worldPrompt(module, world.options, env.description);
-  const read = { view: module.view, prompt };
   await fetchModel(options.config.policy.path, onNotice);
-  const policy = setUpPolicy<SchedulerState, HorizonState>(options.config, read, dir, checkpoint, initial);
-  const teacher = learn ? await prepareTeacher(options.config, policy, read, onNotice) : undefined;
+  const reading = readingOf(options.config, worlds);
+  const policy = setUpPolicy<SchedulerState, HorizonState>(options.config, reading, dir, checkpoint, initial);
+  const teacher = learn ? await prepareTeacher(options.config, policy, reading, onNotice) : undefined;
   const config = fitToMemory(options, policy);
   for (const notice of policy?.notices ?? []) onNotice(notice);
   const { isRemote, isLanguageModel } = policyKindOf(config);
   const cluster = options.cluster && (await prepareCluster({ ...options, config }, env, policy));
-  if (policy && !isLanguageModel && !module.view) {
+  for (const one of worlds) {
+    if (!policy || isLanguageModel || one.world.view) continue;
     onNotice(
-      `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
+      `${one.env.id} has no view of its own: the local policy reads it through the default one (${defaultView.id}); a world's own view learns faster`,
     );
   }
   const { openai, apiKeyEnv } = config.policy;
-  const server = isRemote ? await connect(config.policy, readApiKey(apiKeyEnv), module.view) : undefined;
+  const server = isRemote ? await connect(config.policy, readApiKey(apiKeyEnv), world.view) : undefined;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
   const isHere = config.rollout.envServer === undefined;
   return {
     options: { ...options, config },
     identity: readIdentity(dir),
-    env,
-    tasks,
-    prompt,
-    shared: isHere ? await module.share?.(world.options) : undefined,
+    worlds: await shareWorlds(worlds, isHere),
     policy,
     teacher,
     server,
-    view: policy?.codec.id ?? (server && openai.prompt === 'tokens' ? codecOf(module).id : undefined),
+    view: policy?.codec.id ?? (server && openai.prompt === 'tokens' ? codecOf({ view: world.view }).id : undefined),
     chaos,
     onSaved: ({ ok, update }) => chaos?.checkpoint(update, ok),
     cluster,
   };
+}
+
+/** Worlds with the memory that their env hosts share. */
+async function shareWorlds(worlds: ReadWorlds, isHere: boolean): Promise<PreparedRun['worlds']> {
+  const shared: PreparedWorld[] = [];
+  for (const { world, ...read } of worlds) {
+    shared.push({ ...read, shared: isHere ? await world.share?.(read.config.env.options) : undefined });
+  }
+  const [first, ...others] = shared;
+  return [first!, ...others];
 }
 
 /** Configuration under which a policy of this process has room for its episodes. */

@@ -2,7 +2,6 @@
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { View } from '../core/view.ts';
 import { readApiKey } from '../http/api-key.ts';
 import { loadCheckpointOf, loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import { connectTeacher, PROBE_TEXT } from '../learning/learner/server-teacher.ts';
@@ -10,6 +9,7 @@ import { checkTeacher, type TeacherSpec } from '../learning/learner/teacher.ts';
 import { digestOf, encodeWeights } from '../learning/learner/weights-file.ts';
 import { fetchModel } from '../policy/pretrained/hub.ts';
 import { type PolicySetup, setUpPolicy } from '../policy/setup.ts';
+import type { Reading } from '../text/reading/codec-of.ts';
 import { readRunConfig } from './run-folder.ts';
 
 /** Policy of the student, as far as its teacher has to fit it. */
@@ -25,7 +25,7 @@ type Student = Pick<PolicySetup<unknown, unknown>, 'codec' | 'model' | 'identity
 export async function prepareTeacher(
   config: RunConfig,
   student: Student | undefined,
-  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  world: Reading & { readonly prompt: WorldPrompt },
   onNotice: (message: string) => void = () => {},
 ): Promise<TeacherSpec | undefined> {
   const { distillation } = config.learner;
@@ -40,7 +40,7 @@ async function openSpec(
   config: RunConfig,
   teacher: NonNullable<RunConfig['learner']['distillation']>['teacher'],
   student: Student,
-  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  world: Reading & { readonly prompt: WorldPrompt },
   onNotice: (message: string) => void,
 ): Promise<TeacherSpec> {
   if (teacher.type === 'ema') {
@@ -68,7 +68,7 @@ async function readTeacher(
   path: string,
   config: RunConfig,
   { identity, model, saved }: Student,
-  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  world: Reading & { readonly prompt: WorldPrompt },
   onNotice: (message: string) => void,
 ): Promise<TeacherSpec> {
   const at = 'learner.distillation.teacher.path';

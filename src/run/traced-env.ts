@@ -1,5 +1,6 @@
 /** World of a trace, as its header or its episodes name it. */
 import { relative, resolve } from 'node:path';
+import { findEnvOf } from '../config/worlds.ts';
 import { isRecord, recordOf } from '../core/record.ts';
 import { type ConfiguredEnv, envOfRun } from '../world/env-id.ts';
 import { runOf } from './run-folder.ts';
@@ -16,7 +17,7 @@ export function findTracedEnv(config: unknown, path: string, named: string): Con
 
 /** World of a trace as its header names it. */
 export function readTracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { id, options, sha256, fromRun } = recordOf(recordOf(config)?.env) ?? {};
+  const { id, options, sha256, fromRun } = recordOf(findEnvOf(config, named)) ?? {};
   if (typeof id !== 'string') return { id: named, options: {} };
   return {
     id,

@@ -3,13 +3,14 @@
 import { join } from 'node:path';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { messageOf } from '../core/errors.ts';
+import { hasWorlds } from '../config/worlds.ts';
+import { LongplayError, messageOf } from '../core/errors.ts';
 import { append } from '../core/extremes.ts';
 import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { appendWhole } from '../storage/atomic-file.ts';
 import { evaluateRun } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
-import { worldUrl } from './find-world.ts';
+import { runUrl } from './find-world.ts';
 import { startRun } from './start-run.ts';
 
 /** Milliseconds between two notices of an evaluation's progress. */
@@ -36,18 +37,26 @@ export function evaluateTrained(
   request: EvaluatedRun,
   progress: EvaluationProgress,
 ): Promise<EvaluationSummary[]> {
-  const { config, interrupt } = request;
+  const { config, interrupt, onNotice } = request;
   return evaluateUnlessInterrupted(interrupt, async () => {
-    const all = await evaluateRun(run, config, undefined, progress);
-    if (config.evaluation.randomBaseline && all.length > 0) append(all, await evaluateBaseline(request));
+    const all = await evaluateRun(run, undefined, progress, onNotice);
+    if (!config.evaluation.randomBaseline || all.length === 0) return all;
+    try {
+      append(all, await evaluateBaseline(request));
+    } catch (thrown) {
+      // One of several worlds may be down: what was trained has been evaluated in the others.
+      const isDown = thrown instanceof LongplayError && thrown.code === 'REMOTE_FAILED';
+      if (!hasWorlds(config) || !isDown) throw thrown;
+      onNotice(`random policy: ${thrown.message}; it is not evaluated`);
+    }
     return all;
   });
 }
 
 /** Evaluates what a warm start made, as update 0: what reinforcement adds is measured from there. */
 export async function evaluateStart(run: Run, request: EvaluatedRun, progress: EvaluationProgress): Promise<void> {
-  const { config, interrupt } = request;
-  const found = await evaluateUnlessInterrupted(interrupt, () => evaluateRun(run, config, undefined, progress));
+  const { interrupt } = request;
+  const found = await evaluateUnlessInterrupted(interrupt, () => evaluateRun(run, undefined, progress));
   for (const summary of found) recordEvaluation(request, 0, summary);
 }
 
@@ -97,13 +106,13 @@ async function evaluateBaseline(request: EvaluatedRun): Promise<EvaluationSummar
     config,
     dir: request.dir,
     mode: request.mode,
-    envModule: worldUrl(config.env.id, config.env.options),
+    envModule: runUrl(config),
     learn: false,
     onNotice: request.onNotice,
     onEpisodes: (trajectories, purpose) => progress.recordFinished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, config, ['sampled'], progress);
+    const summaries = await evaluateRun(run, ['sampled'], progress, request.onNotice);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

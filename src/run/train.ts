@@ -14,8 +14,9 @@ import { chooseEngine } from '../compute/engine/open.ts';
 import { checkRunConfig } from '../config/load.ts';
 import { resolveTeacherPath } from '../config/paths.ts';
 import type { AgentConfigInput, RunConfig, RunConfigInput } from '../config/run-config.ts';
+import { mapEnvs, requireOneWorld } from '../config/worlds.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
-import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
@@ -24,10 +25,11 @@ import { openSinks } from '../metrics/sinks/open.ts';
 import type { MetricSink } from '../metrics/sinks/sink.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
-import { envLabel, locateEnv } from '../world/env-id.ts';
+import { locateEnv } from '../world/env-id.ts';
 import { evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, throttle } from './evaluation-progress.ts';
-import { worldUrl } from './find-world.ts';
+import { runLabel, runUrl } from './find-world.ts';
+import { summariseIn } from './read-worlds.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { openOrder, type RunOrder, settleOrder } from './run-order.ts';
@@ -127,13 +129,10 @@ export function train(options: TrainOptions): TrainingRun {
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
   const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
-  const located = {
-    ...checked,
-    env: locateEnv(checked.env, process.cwd()),
-    learner: resolveTeacherPath(checked.learner, process.cwd()),
-  };
-  worldUrl(located.env.id, located.env.options);
-  const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(located.env.id)));
+  const learner = resolveTeacherPath(checked.learner, process.cwd());
+  const located = { ...mapEnvs(checked, (env) => locateEnv(env, process.cwd())), learner };
+  runUrl(located);
+  const dir = options.dir ?? join('runs', freeRunName('runs', runLabel(located)));
   const config = resume ? located : createRunFolder(dir, located);
   const streams = runStreams();
   const ending = new AbortController();
@@ -228,7 +227,7 @@ async function start(
     config,
     dir,
     mode,
-    envModule: worldUrl(config.env.id, config.env.options),
+    envModule: runUrl(config),
     learn: true,
     journal: journalOf(request),
     cluster,
@@ -241,8 +240,8 @@ async function start(
     replay: order.replay,
     onNotice,
     evaluation: {
-      plans: (env) => evaluationPlans(env, config),
-      onRecord: (version, record, env) => recordEvaluation(request, version, summarise(record, env.tasks)),
+      plans: (worlds) => evaluationPlans(worlds),
+      onRecord: (version, record, worlds) => recordEvaluation(request, version, summariseIn(worlds, record)),
     },
     checkpoint,
     initial,
@@ -250,7 +249,8 @@ async function start(
     onProgress: request.onProgress,
     chaos: request.chaos,
   });
-  listEvaluatedTasks(prepared.env, config.evaluation); // a set that is not there is reported before training, not after it
+  // A set that is not there is reported before training, not after it.
+  for (const { env, config: own } of prepared.worlds) listEvaluatedTasks(env, own.evaluation);
   const { engine, notice } = await chooseEngine(config.engine);
   onNotice(notice);
   return { run: await spawnRun(prepared), engine, order, startedFrom: checkpoint?.update ?? 0 };
@@ -271,6 +271,7 @@ async function trainUnlocked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, onNotice, streams } = request;
   const resume = goesOn(request);
   const progress = new EvaluationProgress(throttle(PROGRESS_MS, onNotice));
+  if (request.cluster) requireOneWorld(request.config, '--cluster'); // before anybody is called
   const cluster = request.cluster && (await joinCluster(request.cluster, dir));
   const { run, engine, order, startedFrom } = await start(request, progress, cluster).catch(async (thrown) => {
     await cluster?.broker.close();

@@ -1,15 +1,19 @@
 /** Viewer of runs: their sources, and the page that is served over them. */
 
+import type { RunConfig } from '../config/run-config.ts';
+import { hasWorlds } from '../config/worlds.ts';
 import { AGENT } from '../core/agent-call.ts';
 import { isMcpId } from '../core/tool-world.ts';
 import type { World } from '../core/world.ts';
 import { describeLoss } from '../storage/trace-store.ts';
+import type { Codec } from '../text/reading/codec.ts';
 import { codecOf } from '../text/reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
 import { isModulePath } from '../world/env-id.ts';
 import { toolWorldParts } from '../world/open-world.ts';
 import { findWorld } from './find-world.ts';
+import { type ReadWorlds, readingOf, readWorlds } from './read-worlds.ts';
 import { readRunConfig } from './run-folder.ts';
 
 /**
@@ -33,16 +37,37 @@ export function viewRuns(
 export function runSources(paths: readonly string[]): RunSource[] {
   const worlds = worldTools();
   return paths.map((path, id) => {
-    const module = ownModule(path);
+    const config = configOf(path);
+    if (config && hasWorlds(config)) return new RunSource(path, id, toolsOfWorlds(config));
+    const module = config && isModulePath(config.env.id) ? config.env.id : undefined;
     return new RunSource(path, id, (env) => worlds(module ?? env));
   });
 }
 
-/** Path of the user's own module that a run was played in; its episodes name the world by its id alone. */
-function ownModule(path: string): string | undefined {
+/** Tools of the worlds of a run of several: tokens are spelt in the vocabulary of all of them. */
+function toolsOfWorlds(config: RunConfig): WorldsOf {
+  let read: Promise<ReadWorlds | undefined> | undefined;
+  return async (env) => {
+    read ??= readWorlds(config).catch(() => undefined); // one that is not installed draws nothing
+    const worlds = await read;
+    const world = worlds?.find((one) => one.env.id === env)?.world;
+    return worlds && world ? toolsOf(world, codecOf(readingOf(config, worlds))) : {};
+  };
+}
+
+/** Tools of a world. */
+function toolsOf({ draw, screenshot }: Pick<World, 'draw' | 'screenshot'>, codec: Codec): WorldTools {
+  return {
+    ...(draw ? { draw } : {}),
+    ...(screenshot ? { screenshot } : {}),
+    spell: (id: number) => codec.decode([id]),
+  };
+}
+
+/** Configuration of a run; its episodes name a user's own world by its id alone. */
+function configOf(path: string): RunConfig | undefined {
   try {
-    const { id } = readRunConfig(path).env;
-    return isModulePath(id) ? id : undefined;
+    return readRunConfig(path);
   } catch {
     return undefined; // a bare trace, or a configuration that this version does not read
   }
@@ -59,13 +84,7 @@ export function worldTools(): WorldsOf {
     } catch {
       return {};
     }
-    const { draw, screenshot } = world;
-    const codec = codecOf(world);
-    return {
-      ...(draw ? { draw } : {}),
-      ...(screenshot ? { screenshot } : {}),
-      spell: (id: number) => codec.decode([id]),
-    };
+    return toolsOf(world, codecOf(world));
   };
   return (env) => {
     let tools = known.get(env);

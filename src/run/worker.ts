@@ -8,6 +8,7 @@ import { checkRunConfig } from '../config/load.ts';
 import { absoluteModel } from '../config/paths.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { requireOneWorld } from '../config/worlds.ts';
 import { UserError } from '../core/errors.ts';
 import { isModulePath, namesPrograms, resolveEnvId } from '../world/env-id.ts';
 import { worldUrl } from './find-world.ts';
@@ -91,6 +92,7 @@ async function readAnnouncement(broker: Broker, { run, url }: WorkOptions): Prom
 /** Returns the run's configuration with this machine's paths. A module's path is never taken from another machine. */
 export function localConfigOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
   const config = checkRunConfig(theirs, `run '${run}'`);
+  requireOneWorld(config, `worker of run '${run}'`);
   const own = typeof identity.world === 'string';
   if (namesPrograms(config.env) || (!own && isModulePath(config.env.id))) {
     throw new UserError('BAD_ARGUMENT', `run '${run}' names code to start here ('${config.env.id}'): it is not played`);

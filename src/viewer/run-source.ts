@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { findEnvOf } from '../config/worlds.ts';
 import { readText } from '../core/bounded-file.ts';
 import { type ReadTurn, readCallTurns } from '../core/call-episode.ts';
 import { describeReply } from '../core/call-text.ts';
@@ -104,11 +105,15 @@ export class RunSource {
   get info(): RunInfo {
     const config = this.#configValue();
     const { seed, ...rest } = config;
-    const { env } = config as { env?: { id?: unknown } };
+    const { env, worlds } = config as { env?: { id?: unknown }; worlds?: unknown };
     return {
       id: this.#id,
       name: basename(resolve(this.#path)),
-      env: typeof env?.id === 'string' ? env.id : (this.#store.episodes[0]?.env ?? '?'),
+      env: Array.isArray(worlds)
+        ? listNames(worlds).join(', ')
+        : typeof env?.id === 'string'
+          ? env.id
+          : (this.#store.episodes[0]?.env ?? '?'),
       seed: typeof seed === 'number' ? seed : undefined,
       family: Object.keys(config).length === 0 ? `run ${this.#id}` : JSON.stringify(rest),
       episodes: this.#rows.length,
@@ -136,7 +141,7 @@ export class RunSource {
     return {
       at,
       episode: plain(episode),
-      drawings: drawings(tools.draw, episode, this.#envOptions()),
+      drawings: drawings(tools.draw, episode, this.#envOptions(episode.task.env)),
       screenshots: this.#screenshots(tools.screenshot, episode).map((path, state) =>
         path === undefined ? null : `api/runs/${this.#id}/episodes/${at}/screenshots/${state}`,
       ),
@@ -157,7 +162,7 @@ export class RunSource {
 
   /** Paths by state; undefined where there is no file. */
   #screenshots(find: Screenshot | undefined, { task, turns, finalObservation }: TraceLine): (string | undefined)[] {
-    const options = this.#envOptions();
+    const options = this.#envOptions(task.env);
     if (!find) return [];
     const seen = [...turns.map(({ observation }) => observation), finalObservation].slice(0, MAX_DRAWINGS);
     return seen.map((observation) => {
@@ -209,8 +214,9 @@ export class RunSource {
     return Object.keys(value).length > 0 ? value : ((this.#store.config as Record<string, unknown> | undefined) ?? {});
   }
 
-  #envOptions(): EnvOptions {
-    const { env } = this.#configValue() as { env?: { options?: EnvOptions } };
+  /** Options of the world that a task names. */
+  #envOptions(named: string): EnvOptions {
+    const env = findEnvOf(this.#configValue(), named) as { options?: EnvOptions } | undefined;
     return env?.options ?? {};
   }
 
@@ -313,6 +319,13 @@ function drawings(
       return null; // recorded under another version of the world
     }
   });
+}
+
+/** Names of the worlds that a configuration lists. */
+function listNames(worlds: readonly unknown[]): string[] {
+  return (worlds as { readonly name?: unknown; readonly env?: { readonly id?: unknown } }[]).map((world) =>
+    String(world?.name ?? world?.env?.id ?? '?'),
+  );
 }
 
 function spelling(spell: WorldTools['spell'], { turns }: TraceLine): Record<number, string> {

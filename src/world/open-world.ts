@@ -2,11 +2,14 @@
 import { AGENT } from '../core/agent-call.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { parseJson } from '../core/json-text.ts';
 import type { TaskTable } from '../core/task.ts';
 import { MCP } from '../core/tool-world.ts';
+import type { View } from '../core/view.ts';
 import type { Resources, StartContext, World } from '../core/world.ts';
 import { explainLoadError, localUrl } from '../runtime/module-url.ts';
 import { agentView } from '../text/reading/agent-view.ts';
+import type { Reading } from '../text/reading/codec-of.ts';
 import { draw } from './tool-draw.ts';
 
 /** Open world: one with rules, ready to open sessions. */
@@ -66,11 +69,34 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
 }
 
 /**
+ * URL that stands for the modules of several worlds, where threads are told by one URL what they read.
+ * @param modules by the worlds' names
+ */
+export function urlOfWorlds(modules: ReadonlyMap<string, URL>): URL {
+  const url = new URL(import.meta.url);
+  url.searchParams.set('worlds', JSON.stringify([...modules].map(([name, { href }]) => [name, href])));
+  return url;
+}
+
+/** Modules of several worlds by name, in a URL of `urlOfWorlds`; undefined in that of one world. */
+export function modulesOf(url: URL): ReadonlyMap<string, URL> | undefined {
+  const listed = url.searchParams.get('worlds');
+  if (listed === null) return undefined;
+  return new Map((parseJson(listed) as [string, string][]).map(([name, href]) => [name, new URL(href)]));
+}
+
+/**
  * Loads what a policy reads a world by, in threads that play nothing there. An agent's program, or the module of an
  * MCP world, is not loaded for it.
  * @throws as `loadWorld`
  */
-export async function loadReading(url: URL): Promise<Pick<World, 'view'>> {
+export async function loadReading(url: URL): Promise<Reading> {
+  const modules = modulesOf(url);
+  if (modules) {
+    const views = new Map<string, View | undefined>();
+    for (const [name, module] of modules) views.set(name, (await loadReading(localUrl(module))).view);
+    return { views };
+  }
   return url.searchParams.has(AGENT) || url.searchParams.has(MCP) ? toolWorldParts : loadWorld(url);
 }
 

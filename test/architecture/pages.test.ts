@@ -19,7 +19,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/storage/README.md': 90,
   'src/policy/README.md': 110,
   'src/policy/pretrained/README.md': 110,
-  'src/learning/README.md': 90,
+  'src/learning/README.md': 130,
   'src/gateway/README.md': 130,
   'src/serve/README.md': 130,
   'src/world/mcp/README.md': 90,

@@ -41,6 +41,15 @@ const file = (name: string, text: string | Uint8Array = '') => {
 const broken = file('broken.yaml', 'env: [\n');
 const empty = file('empty.yaml', '# nothing yet\n');
 const noEnv = file('no-env.yaml', 'horizon: { type: fixed, rounds: 3 }\nstop: { updates: 1 }\n');
+const several = (more = '', first = '') =>
+  `worlds:\n  - { env: { id: textcraft }, horizon: { type: fixed, rounds: 3 }${first} }\n  - { env: { id: babyai }, horizon: { type: fixed, rounds: 3 } }\nstop: { updates: 1 }\n${more}`;
+const mixed = file('mixed.yaml', several());
+const bothForms = file('both.yaml', several('env: { id: textcraft }\n'));
+const sameName = file('same.yaml', several().replace('babyai', 'textcraft'));
+const noWeights = file('no-weights.yaml', several('', ', weight: 0').replace('babyai }', 'babyai }, weight: 0'));
+const mixedRun = join(folder, 'mixed-run');
+mkdirSync(mixedRun);
+writeFileSync(join(mixedRun, 'config.yaml'), several());
 const binary = file(
   'binary.yaml',
   Uint8Array.from({ length: 400 }, (_, i) => i % 256),
@@ -198,6 +207,37 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /empty\.yaml: it is empty; give at least .*horizon: \{ type: fixed/,
   ],
   ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
+  ['contradiction', () => ['train', bothForms, '--runs', runs], /both\.yaml: worlds: .* got both: env; move it into/],
+  ['taken', () => ['train', sameName, '--runs', runs], /worlds\.1\.name: 'textcraft' is the name of worlds\.0 already/],
+  ['out of range', () => ['train', noWeights, '--runs', runs], /worlds: every weight is 0 from update 0 on/],
+  [
+    'misspelt',
+    () => ['train', mixed, '--runs', runs, '--set', 'worlds.1.horizn={}'],
+    /unknown key 'worlds\.1\.horizn'; did you mean 'horizon'/,
+  ],
+  [
+    'absent',
+    () => ['train', mixed, '--runs', runs, '--set', 'worlds.1.env.id=babyia', '--set', 'worlds.1.name=b'],
+    /unknown env 'babyia'; did you mean 'babyai'/,
+  ],
+  [
+    'contradiction',
+    () => ['train', mixed, '--runs', runs, '--set', 'policy={kind: checkpoint, path: ./m}'],
+    /policy\.kind: several worlds are played by local, random or oracle, got checkpoint/,
+  ],
+  [
+    'contradiction',
+    () => ['train', mixed, '--runs', runs, '--cluster', 'nats://127.0.0.1:1'],
+    /--cluster: it takes a run of one world.*\(textcraft, babyai\)/,
+  ],
+  [
+    'contradiction',
+    () => ['rollout', '--policy', mixedRun, '--runs', runs, '--episodes', '1'],
+    /rollout: it takes a run of one world, and this one has several \(textcraft, babyai\)/,
+  ],
+  ['contradiction', () => ['serve-policy', mixedRun], /serve-policy: it takes a run of one world/],
+  ['contradiction', () => ['eval', mixedRun, '--tasks', 'test'], /--tasks names tasks of one world/],
+  ['contradiction', () => ['sft', mixed, '--data', noTrace, '--runs', runs], /sft: it takes a run of one world/],
   ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
   ['misspelt', () => ['eval', trained, '--split', 'validation'], /--split.*Expected train or test\.$/],
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],

@@ -22,6 +22,17 @@ it('refuses an MCP server that the configuration describes, since workers would 
   expect(() => check('mcp:/a.yaml')).not.toThrow();
 });
 
+it('refuses a run of several worlds, on both sides', () => {
+  const horizon = { type: 'fixed', rounds: 3 } as const;
+  const worlds = ['a', 'b'].map((id) => ({ name: id, env: { id, options: {} }, horizon, tasks: config.tasks }));
+  const several = { ...config, env: { id: 'worlds', options: {} }, worlds };
+  const message = /it takes a run of one world, and this one has several \(a, b\)/;
+  expect(() => checkClusterRun({ config: several, mode: 'async' }, {}, model)).toThrow(message);
+  const announcement = { config: several, identity: { protocol: 1, longplay: '1' } };
+  const announced = announcement as unknown as Parameters<typeof localConfigOf>[0];
+  expect(() => localConfigOf(announced, { run: 'a', url: 'nats://a' })).toThrow(message);
+});
+
 it('starts nothing here that an announcement alone names', () => {
   const localConfig = (env: object, world: string | undefined, own?: string) => {
     const identity = { protocol: 1, longplay: '1', world };

@@ -98,6 +98,7 @@ describe('the page is true', () => {
 
   /** A configuration with a key set, and around it what has to be there for it. */
   function withKey({ path, kinds }: (typeof keys)[number], value: unknown): Raw {
+    if (path.startsWith('worlds[].')) return withWorldKey(path.split('.').slice(1), value);
     const raw: Raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 8 }, stop: { updates: 1 } };
     const names = path.split('.');
     let at = raw;
@@ -122,6 +123,23 @@ describe('the page is true', () => {
     at[names.at(-1)!] = value;
     return raw;
   }
+  /** A configuration of two worlds, the first of them with a key set. */
+  function withWorldKey([name, inner]: readonly string[], value: unknown): Raw {
+    const horizon = { type: 'fixed', rounds: 8 };
+    const given =
+      inner === undefined
+        ? { [name!]: value }
+        : name === 'schedule[]'
+          ? { schedule: [{ from: 0, weight: 1, [inner]: value }] }
+          : { [name!]: { [inner]: value } };
+    const worlds = [
+      { name: 'a', env: { id: 'textcraft' }, horizon, ...given },
+      { name: 'b', env: { id: 'textcraft' }, horizon },
+    ];
+    return { worlds, stop: { updates: 1 } };
+  }
+  /** Path of a key as messages have it: that of a list's first entry. */
+  const placeOf = (path: string) => path.replaceAll('[]', '.0');
   const refusal = (raw: Raw): string => {
     try {
       checkRunConfig(raw, 'page');
@@ -141,12 +159,12 @@ describe('the page is true', () => {
       const as = (n: number) => withKey(key, list ? [n] : n);
       const step = key.type.includes('whole') ? 1 : Math.max(1e-9, Math.abs(range.high) * 1e-9);
       for (const wrong of [range.above ? range.low : range.low - step, range.high + step, Number.NaN]) {
-        expect(refusal(as(wrong)), `${key.path}=${wrong}`).toContain(key.path);
+        expect(refusal(as(wrong)), `${key.path}=${wrong}`).toContain(placeOf(key.path));
       }
-      if (key.type.includes('whole')) expect(refusal(as(range.low + 0.5)), key.path).toContain(key.path);
+      if (key.type.includes('whole')) expect(refusal(as(range.low + 0.5)), key.path).toContain(placeOf(key.path));
       for (const right of [range.above ? range.high / 2 : range.low, range.high]) {
         const { error } = runConfigSchema.safeParse(as(right));
-        const about = error?.issues.filter(({ path }) => path.join('.').startsWith(key.path)) ?? [];
+        const about = error?.issues.filter(({ path }) => path.join('.').startsWith(placeOf(key.path))) ?? [];
         expect(about, `${key.path}=${right}`).toEqual([]);
       }
     }
@@ -164,11 +182,12 @@ describe('the page is true', () => {
         );
         if (kind) continue; // such a kind has keys of its own, which are tried with it
         const { error } = runConfigSchema.safeParse(withKey(key, word));
-        expect(error?.issues.filter(({ path }) => path.join('.') === key.path) ?? [], `${key.path}=${word}`).toEqual(
-          [],
-        );
+        expect(
+          error?.issues.filter(({ path }) => path.join('.') === placeOf(key.path)) ?? [],
+          `${key.path}=${word}`,
+        ).toEqual([]);
       }
-      expect(refusal(withKey(key, 'nonsense')), key.path).toContain(key.path);
+      expect(refusal(withKey(key, 'nonsense')), key.path).toContain(placeOf(key.path));
     }
     expect(enums).toBeGreaterThan(20);
   });

@@ -28,6 +28,7 @@ const lone = episode([{ ...named('go', 'a'), reward: 0.5 }], 'truncated', 16);
 it('sums up a group: returns, turns, ends, actions and repeats', () => {
   const { actions, ...facts } = groupFacts([won, cut], 'easy');
   expect(facts).toEqual({
+    world: 'toy',
     label: 'easy',
     horizon: 8,
     sums: { episodes: 2, successes: 1, truncated: 1, returns: 1.25, turns: 5 },
@@ -99,6 +100,7 @@ it('adds groups up, by label and by horizon', () => {
     hard: { episodes: 1, successes: 0, truncated: 1, returns: 0.5, turns: 1 },
   });
   expect(all.byHorizon).toEqual({ 8: all.byLabel.easy, 16: all.byLabel.hard });
+  expect(all.byWorld).toEqual({ toy: all.all });
   // A group of one compares nothing.
   expect([all.groups, all.comparedGroups, all.flatGroups, all.repeats]).toEqual([3, 2, 1, 3]);
   expect(all.top).toEqual({ action: 'look', count: 10 });

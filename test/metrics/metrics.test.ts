@@ -69,6 +69,7 @@ describe('the table of metrics', () => {
       'callsPerTurn',
       'judgeScore',
       ...metricTable.map(({ name }) => name).filter(ofCluster),
+      ...metricTable.map(({ name }) => name).filter((name) => name.endsWith('ByWorld')), // of several worlds
     ];
     const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
     expect(silent).toEqual([]);
@@ -110,6 +111,18 @@ describe('a row', () => {
     // 'wait' is taken in 6 of 10 turns; twice an episode takes it again in the same situation
     expect(row.topAction).toBeCloseTo(0.6);
     expect(row.repeatedTurns).toBeCloseTo(0.2);
+  });
+
+  it('has the outcomes of each world where a run has several, and none of one that was not played', () => {
+    const row = fullRow();
+    expect(row.horizonByWorld).toEqual({ toy: 16, far: 4 });
+    expect(row.shareByWorld).toEqual({ toy: 0.75, far: 0.25 });
+    expect(row.downByWorld).toEqual({ toy: 0, far: 1 });
+    expect(row.episodesByWorld).toEqual({ toy: 4 });
+    expect(row.successByWorld).toEqual({ toy: 0.25 });
+    expect(row.turnsByWorld).toEqual({ toy: 2.5 });
+    expect(row.truncatedByWorld).toEqual({ toy: 0.75 });
+    expect(row.returnByWorld).toEqual({ toy: 0.25 });
   });
 
   it('counts no group of one among those that score the same: it compares nothing', () => {
@@ -197,6 +210,10 @@ function fourEpisodes() {
 }
 
 function fullRow(consumed = fourEpisodes()): MetricsRow {
+  const worlds = [
+    { name: 'toy', horizon: 16, share: 0.75, isUp: true },
+    { name: 'far', horizon: 4, share: 0.25, isUp: false },
+  ];
   const actors = (busyMs: number) => ({
     actors: [{ path: '/inference', busyMs, depth: 2, restarts: 0 }],
     hostsReplaced: 0,
@@ -218,7 +235,16 @@ function fullRow(consumed = fourEpisodes()): MetricsRow {
       idleMs: 10,
     },
     consumed,
-    rollout({ elapsedMs: 3000, envSteps: 20, episodes: 5, tokens: 100, calls: 4, decidedTurns: 20, runningMs: 50 }),
+    rollout({
+      elapsedMs: 3000,
+      envSteps: 20,
+      episodes: 5,
+      tokens: 100,
+      calls: 4,
+      decidedTurns: 20,
+      runningMs: 50,
+      worlds,
+    }),
     actors(1500),
     { rollout: rollout({ elapsedMs: 1000 }), actors: actors(500) },
     {

@@ -16,6 +16,7 @@ const consumed: ConsumedFacts = {
   all: sums(10, 4, 5, 6, 50),
   byLabel: { easy: sums(4, 3, 1, 4, 10), hard: sums(6, 1, 4, 2, 40) },
   byHorizon: { 8: sums(8, 4, 3, 5, 34), 16: sums(2, 0, 2, 1, 16) },
+  byWorld: {},
   groups: 3,
   comparedGroups: 2,
   flatGroups: 1,

@@ -39,6 +39,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     turn: id,
     observation: fc.string({ unit: 'binary' }),
     lastAction: fc.string(),
+    world: fc.string({ minLength: 1 }),
     partial: fc.constant(true as const),
     actions: ids,
     newActions: fc.array(fc.string(), { maxLength: 4 }),
@@ -52,7 +53,10 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'task' | 'lastAction' | 'history' | 'partial' | 'sampling' | 'stop'>[],
+    ] as Exclude<
+      keyof ActRequest,
+      'given' | 'task' | 'lastAction' | 'history' | 'partial' | 'sampling' | 'stop' | 'world'
+    >[],
   },
 ) as fc.Arbitrary<ActRequest>;
 
@@ -74,6 +78,20 @@ it('requests survive their columns, and a message between threads', () => {
       expect(unpackRequests(structuredClone(packRequests(requests)))).toEqual(requests);
     }),
   );
+});
+
+it('a first request brings the name of its world along, in the columns', () => {
+  const ids = { episode: 1, group: 2, member: 0, groupSize: 1, turn: 0, samplingSeed: 3, temperature: 1 };
+  const plain = { ...ids, observation: 'o', actions: new Int32Array(0), newActions: [] };
+  const requests: ActRequest[] = [
+    { ...plain, world: 'a' },
+    { ...plain, turn: 1, lastAction: 'go' },
+    plain,
+    { ...plain, world: 'b' },
+  ];
+  const packed = packRequests(requests);
+  expect(packed.whole).toEqual([]);
+  expect(unpackRequests(structuredClone(packed))).toEqual(requests);
 });
 
 it('answers survive theirs', () => {

@@ -110,15 +110,22 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
   await spawnScheduler(
     system,
     {
-      env: 'faulty',
-      tasks: options.tasks ?? [1, 2, 3, 4, 5, 6],
+      worlds: [
+        {
+          name: 'faulty',
+          schedule: [{ from: 0, weight: 1 }],
+          tasks: options.tasks ?? [1, 2, 3, 4, 5, 6],
+          sampling: { type: 'uniform' },
+          labelOf: String,
+          horizon: create(HORIZON),
+        },
+      ],
+      mixture: 'fixed',
       seed: 1,
-      sampling: { type: 'uniform' },
-      labelOf: String,
       stop: { updates: options.updates },
       rollout: { ...rollout, groupSize: GROUP_SIZE, concurrentGroups: CONCURRENT_GROUPS },
       learner: { ...learner, groupsPerUpdate: GROUPS_PER_UPDATE, maxLag: MAX_LAG },
-      start: { version: 0, horizon: create(HORIZON), state: undefined, group: 0 },
+      start: { version: 0, state: undefined, group: 0 },
       barrier: false,
       evaluation: { everyUpdates: 0, plans: [] },
       paths: { rollout: '/rollout', learner: '/learner', recorder: '/recorder' },

@@ -99,6 +99,33 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.context().close();
   });
 
+  it('draws a run of several worlds by world, and no outcome over all of them', async () => {
+    const dir = folder('several', 'worlds: [{ name: far, env: { id: toy } }, { name: near, env: { id: toy } }]\n');
+    const each = (far: number, near: number) => ({ far, near });
+    const row = (update: number) => ({
+      ...{ update, success: 0.5, return: 0.5, turns: 3, truncated: 0.5, horizon: 8, loss: 1 },
+      ...{ successByWorld: each(0.25, 0.75), returnByWorld: each(1, 2), horizonByWorld: each(4, 8) },
+      ...{ shareByWorld: each(0.5, 0.5), successByLabel: { 'far: easy': 0.25 } },
+    });
+    writeFileSync(join(dir, 'metrics.jsonl'), [1, 2, 3].map((n) => `${JSON.stringify(row(n))}\n`).join(''));
+    const own = await serveViewer([new RunSource(dir, 0, worldTools())], 0);
+    try {
+      const page = await open('#/curves', {}, own.url);
+      const image = (name: RegExp) => page.getByRole('img', { name });
+      await image(/^Success by world, several over updates; last: far 0\.25, near 0\.75/).waitFor();
+      await image(/^Return by world, several/).waitFor();
+      await image(/^Horizon by world, several/).waitFor();
+      await image(/^Success by sub-task, several/).waitFor();
+      await image(/^Loss over updates/).waitFor();
+      for (const title of ['Success', 'Return', 'Turns an episode', 'Truncated']) {
+        expect(await image(new RegExp(`^${title} over`)).count(), title).toBe(0);
+      }
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
+
   it('puts evaluations beside the curves: a table with intervals, and marks where training stood', async () => {
     const page = await open('#/curves');
     const table = page.getByRole('table', { name: 'evaluations' });

@@ -13,7 +13,7 @@ import { evaluationTable } from '../../learning/evaluation/table.ts';
 import { loadNewestOf } from '../../learning/learner/run-checkpoint.ts';
 import { misreadNotice } from '../../policy/remote/usage.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
-import { worldUrl } from '../../run/find-world.ts';
+import { moduleChanges, runUrl } from '../../run/find-world.ts';
 import {
   isEvaluationFolder,
   isKept,
@@ -23,7 +23,6 @@ import {
   startEvaluation,
 } from '../../run/play-evaluation.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
-import { moduleChange } from '../../world/env-id.ts';
 import { locatePaths } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, counts, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
@@ -73,8 +72,7 @@ const PLANNED = ['split', 'tasks', 'paper', 'episodes', 'horizon', 'greedy', 'ru
 async function evalCommand(target: string, flags: EvalFlags, command: Command): Promise<void> {
   const prepared = prepare(target, flags, command);
   const { dir, isOwn, config, checkpoint } = prepared;
-  const changed = moduleChange(config.env);
-  if (changed !== undefined) err.line(changed);
+  for (const changed of moduleChanges(config)) err.line(changed);
   for (const warning of checkpoint?.warnings ?? []) err.line(warning);
   if (policyKindOf(config).hasEngine) err.line((await chooseEngine(config.engine)).notice);
   const goOn = isOwn ? `longplay eval ${dir} --resume` : 'the same command and --resume';
@@ -136,7 +134,7 @@ function prepare(target: string, flags: EvalFlags, command: Command): PreparedEv
     return resumeEvaluation(target, flags.set);
   }
   const read = isRun ? readRunConfig(target, flags.set) : readConfig(target, flags.set);
-  const config = { ...read, evaluation: applyFlags(read.evaluation, flags) };
+  const config = withFlags(read, flags);
   const played = kinds(flags) ?? (config.evaluation.greedy ? (['sampled', 'greedy'] as const) : (['sampled'] as const));
   if (isRun) {
     refuseFlags(command, ['runs', 'name'], "an evaluation of a run is kept in the run's folder");
@@ -161,12 +159,32 @@ function prepare(target: string, flags: EvalFlags, command: Command): PreparedEv
     refuseFlags(command, ['runs', 'name'], 'nothing is kept of a policy that is random');
     return { dir: undefined, isOwn: false, config, kinds: played, checkpoint: undefined, resume };
   }
-  worldUrl(config.env.id, config.env.options);
+  runUrl(config);
   return startEvaluation(runDir(flags.runs, flags.name ?? freeRunName(flags.runs, base)), config, played);
 }
 
 /** The turns that AgentGym-RL's scripts allow in its text worlds, and those of its appendix. */
 const PAPER_HORIZONS = [30, 20];
+
+/** Configuration whose evaluation, and that of each of several worlds, is as the flags change it. */
+function withFlags(config: RunConfig, flags: EvalFlags): RunConfig {
+  const evaluation = applyFlags(config.evaluation, flags);
+  if (config.worlds === undefined) return { ...config, evaluation };
+  if (flags.tasks !== undefined) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      'eval: --tasks names tasks of one world, and the run has several; leave it out',
+    );
+  }
+  const worlds = config.worlds.map((world) => {
+    const { split, tasks, episodesPerTask, horizons } = applyFlags(
+      { ...config.evaluation, ...world.evaluation },
+      flags,
+    );
+    return { ...world, evaluation: { split, episodesPerTask, horizons, ...(tasks === undefined ? {} : { tasks }) } };
+  });
+  return { ...config, evaluation, worlds };
+}
 
 /** The configuration's evaluation as the flags change it. */
 function applyFlags(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig['evaluation'] {

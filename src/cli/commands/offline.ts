@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { chooseEngine } from '../../compute/engine/open.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { requireOneWorld } from '../../config/worlds.ts';
 import { duration, percent } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { AGENT } from '../../core/agent-call.ts';
@@ -114,6 +115,7 @@ async function learn(
 ): Promise<void> {
   const { epochs, batch, thoughts } = flags;
   const config = readConfigFile(path, flags.set);
+  requireOneWorld(config, command);
   const { world, env } = await findWorld(config.env.id, config.env.options);
   const prompt = worldPrompt(world, config.env.options, env.description);
   await fetchModel(config.policy.path, (notice) => err.line(notice));

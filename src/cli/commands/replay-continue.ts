@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { requireOneWorld } from '../../config/worlds.ts';
 import { compact, sparkline, whole } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
@@ -119,6 +120,7 @@ function configOf(
 ): RunConfig {
   const policyRun = policyRunOf(flags.policy);
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
+  if (trained) requireOneWorld(trained, 'replay --policy');
   if (trained && trained.env.id !== env.id && !(isModulePath(trained.env.id) && isModulePath(env.id))) {
     throw new UserError('BAD_ARGUMENT', `replay: ${policyRun} was trained on ${trained.env.id}, not on ${env.id}`);
   }

@@ -123,10 +123,10 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
     for (const at of all) {
       const episode = store.read(at);
       const { id, options } = envOf(episode.task.env);
-      let opened = worlds.get(id);
+      let opened = worlds.get(episode.task.env);
       if (!opened) {
         const { world } = await findWorld(id, options);
-        worlds.set(id, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
+        worlds.set(episode.task.env, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
       }
       steps += episode.turns.length;
       const difference = await recheck(opened.env, episode);
@@ -176,9 +176,10 @@ async function step(store: TraceStore, envOf: EnvOf, start: number): Promise<voi
   let turn = 0;
   let episode = store.read(at);
   const show = async () => {
-    const { id: env, options } = envOf(episode.task.env);
+    const { env } = episode.task;
+    const { id, options } = envOf(env);
     if (!worlds.has(env)) {
-      const found = await findWorld(env, options).then(
+      const found = await findWorld(id, options).then(
         ({ world }) => world,
         () => undefined,
       );

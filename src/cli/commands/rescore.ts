@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { compact, whole } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
+import { recordOf } from '../../core/record.ts';
 import { taskName } from '../../core/task.ts';
 import { columns, percent } from '../../learning/evaluation/table.ts';
 import { type Rescored, rescore } from '../../run/rescore/rescore.ts';
@@ -53,6 +54,9 @@ async function rescoreCommand(path: string, flags: RescoreFlags): Promise<void> 
   reportLosses(store);
   const [first] = store.episodes;
   if (!first) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
+  if (recordOf(store.config)?.worlds !== undefined) {
+    throw new UserError('BAD_TRACE', `rescore: ${path} has episodes of several worlds; it takes a trace of one`);
+  }
   const line = new ProgressLine();
   const signal = firstSignal();
   try {

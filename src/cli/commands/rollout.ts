@@ -4,6 +4,7 @@ import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
+import { requireOneWorld } from '../../config/worlds.ts';
 import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
 import { AGENT } from '../../core/agent-call.ts';
@@ -149,6 +150,7 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
 function fresh(flags: RolloutFlags): PreparedRollout {
   const policyRun = policyRunOf(flags.policy);
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
+  if (trained) requireOneWorld(trained, 'rollout');
   const agent = flags.agent === undefined ? undefined : readAgent(flags.agent);
   const named = flags.env === undefined ? trained?.env.id : resolveEnvId(flags.env, process.cwd());
   const id = agent ? AGENT : named;

@@ -13,10 +13,9 @@ import { evaluationTable } from '../../learning/evaluation/table.ts';
 import type { MetricsRow } from '../../metrics/metric-table.ts';
 import type { RunStatus } from '../../metrics/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
-import { worldUrl } from '../../run/find-world.ts';
+import { moduleChanges, runUrl } from '../../run/find-world.ts';
 import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
-import { moduleChange } from '../../world/env-id.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { collectFlag, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
@@ -132,7 +131,7 @@ function clusterOf(flags: TrainFlags): TrainCluster | undefined {
 
 function fresh(path: string, flags: TrainFlags) {
   const config = readConfigFile(path, flags.set);
-  worldUrl(config.env.id, config.env.options);
+  runUrl(config);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
   const dir = runDir(flags.runs, name);
   return { config, dir, resume: false };
@@ -140,8 +139,7 @@ function fresh(path: string, flags: TrainFlags) {
 
 function resumeTraining(dir: string, flags: TrainFlags) {
   const config = readRunConfig(dir, flags.set);
-  const changed = moduleChange(config.env);
-  if (changed !== undefined) err.line(changed);
+  for (const changed of moduleChanges(config)) err.line(changed);
   return { config, dir, resume: true };
 }
 

@@ -40,6 +40,8 @@ export interface LabelSummary {
 /** Summary of an evaluation: success of all tasks, and of each sub-task. */
 export interface EvaluationSummary {
   readonly name: string;
+  /** World of its tasks, in a run of several. */
+  readonly world?: string;
   readonly horizon: number;
   readonly temperature: number;
   /** Settings of a language model's sampling; absent: the whole distribution. */

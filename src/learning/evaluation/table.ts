@@ -12,10 +12,20 @@ export function percent({ value, low, high }: Estimated): string {
 }
 
 /**
- * Table of evaluations.
+ * Table of evaluations; of several worlds a table each, under the world's name: their tasks are not the same, so no row has a number
+ * over all of them.
  * @returns lines without a trailing newline
  */
 export function evaluationTable(summaries: readonly EvaluationSummary[]): string[] {
+  const worlds = [...new Set(summaries.map(({ world }) => world))];
+  if (worlds.length < 2) return tableOfWorld(summaries);
+  return worlds.flatMap((world, i) => [
+    ...(i === 0 ? [] : ['']),
+    ...tableOfWorld(summaries.filter((one) => one.world === world)),
+  ]);
+}
+
+function tableOfWorld(summaries: readonly EvaluationSummary[]): string[] {
   const named = summaries.flatMap(({ labels }) => labels.map(({ label }) => label));
   const labels = [...new Set(named), 'all', ...(summaries.some(({ unseen }) => unseen) ? ['unseen'] : [])];
   const rows = [

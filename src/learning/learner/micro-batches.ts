@@ -10,11 +10,22 @@ import type { TrainGroup } from './training-batch.ts';
 
 /**
  * Cuts groups into passes, the longest first, prompt and longest member together: passes of like lengths pad little, and
- * attention costs the square of the padded length. Members of a group may be parted; each part reads the prompt for itself.
+ * attention costs the square of the padded length. Members of a group may be parted; each part reads the prompt for itself. A pass
+ * is of one world: the same length may be a long prompt in one and many turns in another, and lists differ as much.
  * @param maxTokens of one pass, padding included; a member that is longer gets a pass of its own
  * @param whole keeps all members of a trajectory in one pass, for losses of whole trajectories
  */
 export function microBatches(groups: readonly TrainGroup[], maxTokens: number, whole = false): TrainGroup[][] {
+  const worlds = new Set(groups.map(({ world }) => world));
+  if (worlds.size > 1) {
+    return [...worlds].flatMap((world) =>
+      microBatches(
+        groups.filter((group) => group.world === world),
+        maxTokens,
+        whole,
+      ),
+    );
+  }
   if (whole) return wholeTrajectories(groups, maxTokens);
   const passes: TrainGroup[][] = [];
   for (const group of groups.toSorted((a, b) => longest(b) - longest(a))) {

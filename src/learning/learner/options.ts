@@ -1,4 +1,5 @@
 /** Options of a learner's updates; plain data but for the codec. */
+import type { WorldEstimators } from '../../algo/advantages.ts';
 import type { DistillationConfig } from '../../algo/distillation.ts';
 import type { EstimatorConfig } from '../../algo/estimators.ts';
 import type { KlControl, KlEstimator } from '../../algo/kl.ts';
@@ -10,6 +11,7 @@ import { type AdamWConfig, defaultAdamW, type LearningRate } from '../../compute
 import type { DecoderKind } from '../../compute/model/programs.ts';
 import { POLICY_KINDS, policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { hasWorlds, listWorlds } from '../../config/worlds.ts';
 import type { Codec } from '../../text/reading/codec.ts';
 import type { SelfImitation } from './self-imitation.ts';
 
@@ -36,6 +38,8 @@ export interface TrainerOptions {
   /** Engines that share the passes of a minibatch, this one among them; 1 by default. Without `maxTokens` there is but one pass. */
   readonly replicas?: number | undefined;
   readonly estimator: EstimatorConfig;
+  /** Estimators of the worlds of a run of several. */
+  readonly worlds?: WorldEstimators | undefined;
   /** Passes over an update's groups, ≥ 1. */
   readonly epochs: number;
   /** Optimiser steps per pass, ≥ 1. */
@@ -89,6 +93,13 @@ export function passOptions(
   return { decoder, masked, chunks, recompute, maxTokens, replicas: engine.learnerReplicas };
 }
 
+/** Estimators of the worlds of a configuration; undefined where it has one world. */
+export function worldEstimators(config: RunConfig): WorldEstimators | undefined {
+  if (!hasWorlds(config)) return undefined;
+  const configs = listWorlds(config).map(({ name, config: own }) => [name!, own.learner.estimator] as const);
+  return { configs: Object.fromEntries(configs), normalizePerWorld: config.normalizePerWorld ?? true };
+}
+
 /** Trainer options of a run's configuration. */
 export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<TrainerOptions, 'codec'> {
   const { learner, seed } = config;
@@ -96,6 +107,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     model,
     ...passOptions(config, model),
     estimator: learner.estimator,
+    worlds: worldEstimators(config),
     epochs: learner.epochs,
     minibatches: learner.minibatches,
     coefficients: {

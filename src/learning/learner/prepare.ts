@@ -99,11 +99,11 @@ export async function prepare(
   memory: readonly Remembered[] = [],
 ): Promise<Prepared | { readonly broken: Breakage }> {
   const { options, params, measuring, teacher } = learning;
-  const { estimator, offPolicy, kl, distillation, minibatches } = options;
+  const { estimator, worlds, offPolicy, kl, distillation, minibatches } = options;
   const units = encode(options, groups);
   const { needsAnchors, objective } = estimatorOf(estimator);
   const anchors = needsAnchors ? situationsOf(options, groups) : undefined;
-  const estimated = estimate(groups, estimator, extras, anchors);
+  const estimated = estimate(groups, estimator, extras, anchors, worlds);
   const estimates = distillation && !distillation.useRewards ? estimated.map(withoutAdvantages) : estimated;
   for (const { trajectory, advantages, returns } of estimates) {
     const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;

@@ -151,6 +151,38 @@ const deliverySchema = z.looseObject({
   progress: share,
 });
 
+const turnsOfRound = count.min(1);
+const horizonSchema = z.looseObject({
+  format: z.literal(1),
+  config: z.looseObject({ type: z.string(), rounds: z.union([turnsOfRound, z.array(turnsOfRound).min(1)]) }),
+  updates: count,
+  ladder: z
+    .looseObject({
+      rung: count,
+      seen: count,
+      success: share,
+      truncation: share,
+      best: z.array(share),
+      sinceGain: count,
+      ready: count,
+      collapsed: count,
+      regain: share,
+    })
+    .optional(),
+});
+
+const mixtureSchema = z.looseObject({
+  draw: z.looseObject({
+    credits: z.array(z.number().min(-64).max(64)).min(2).max(64),
+    progress: z.array(z.looseObject({ groups: count, fast: share, slow: share })),
+    rests: z.array(z.looseObject({ length: count.min(1), left: count, probing: z.boolean() }).nullable()),
+  }),
+  others: z
+    .array(z.looseObject({ horizon: horizonSchema, sampler: samplerSchema, quarantined: z.array(count) }))
+    .min(1)
+    .max(63),
+});
+
 const schedulerSchema = z.looseObject({
   format: z.literal(2),
   sampler: samplerSchema,
@@ -177,26 +209,7 @@ const schedulerSchema = z.looseObject({
   journal: count.optional(),
   delivered: z.array(deliverySchema),
   quarantined: z.array(count),
-});
-
-const turnsOfRound = count.min(1);
-const horizonSchema = z.looseObject({
-  format: z.literal(1),
-  config: z.looseObject({ type: z.string(), rounds: z.union([turnsOfRound, z.array(turnsOfRound).min(1)]) }),
-  updates: count,
-  ladder: z
-    .looseObject({
-      rung: count,
-      seen: count,
-      success: share,
-      truncation: share,
-      best: z.array(share),
-      sinceGain: count,
-      ready: count,
-      collapsed: count,
-      regain: share,
-    })
-    .optional(),
+  mixture: mixtureSchema.optional(),
 });
 
 const runStateSchema = z.looseObject({
@@ -253,8 +266,29 @@ function findInvalidVersion({ version, horizon, rollout }: RunStateJson, update:
   if (version !== update) return `version: expected ${update}, the number of the checkpoint, got ${version}`;
   if (!horizon !== !rollout) return 'rollout and horizon: expected both or neither';
   if (!horizon) return undefined;
-  if (horizon.updates !== version) return `horizon.updates: expected ${version}, got ${horizon.updates}`;
-  const { ladder, config } = horizon;
+  const mixture = rollout?.mixture;
+  if (!mixture) return findInvalidHorizon(horizon, version, version);
+  const { draw, others } = mixture;
+  if ([draw.credits, draw.progress, draw.rests].some(({ length }) => length !== 1 + others.length)) {
+    return `rollout.mixture: ${1 + others.length} worlds, and ${draw.credits.length} to draw`;
+  }
+  // A world advances by the updates that consumed episodes of it.
+  for (const one of [horizon, ...others.map((world) => world.horizon)]) {
+    const why = findInvalidHorizon(one, 0, version);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+/** Horizon schedule whose updates are not in [`from`, `to`], or whose ladder does not fit it. */
+function findInvalidHorizon(
+  { updates, ladder, config }: NonNullable<RunStateJson['horizon']>,
+  from: number,
+  to: number,
+): string | undefined {
+  if (updates < from || updates > to) {
+    return `horizon.updates: expected ${from === to ? to : `${from} … ${to}`}, got ${updates}`;
+  }
   if (!ladder) return undefined;
   const rungs = Array.isArray(config.rounds) ? config.rounds.length : 0;
   const fits = ladder.rung < rungs && ladder.best.length === rungs;

@@ -7,7 +7,7 @@
  * over `minibatches` parts, one optimiser step each. Where anything is not finite (a reward, an advantage, a loss, a
  * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
  */
-import { type Estimate, scores } from '../../algo/advantages.ts';
+import { configFor, type Estimate, scores } from '../../algo/advantages.ts';
 import { filterBySignal, filtersGroups } from '../../algo/dynamic-sampling.ts';
 import { estimatorOf } from '../../algo/estimators.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../../algo/kl.ts';
@@ -288,7 +288,7 @@ export class Trainer {
   #filter(groups: readonly Group[], extras: ExtrasOf) {
     const options = this.#options;
     return filtersGroups(options)
-      ? filterBySignal(groups, (group) => scores(group, options.estimator, extras))
+      ? filterBySignal(groups, (group) => scores(group, configFor(group, options.estimator, options.worlds), extras))
       : { kept: groups, filtered: [] };
   }
 

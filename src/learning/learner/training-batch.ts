@@ -43,6 +43,8 @@ interface TrainMember {
 
 /** Prompt and the members that follow it. */
 export interface TrainGroup {
+  /** World of its trajectories, which are alike in their prompts, turns and lists; absent where that is not known. */
+  readonly world?: string;
   readonly prompt: Prompt;
   readonly candidates: readonly Candidate[];
   readonly members: readonly TrainMember[];
@@ -121,7 +123,7 @@ export function trainUnits(codec: Codec, trajectories: readonly Trajectory[], fi
           group = unit?.[0];
           if (!unit) units.push((unit = []));
         } else group = undefined;
-        if (!group) unit.push((group = new GroupBuilder(prompt)));
+        if (!group) unit.push((group = new GroupBuilder(prompt, trajectory.task.env)));
         group.enter();
       }
       group!.decide(codec, transcript, trajectory, { trajectory: first + i, turn });
@@ -146,17 +148,19 @@ export function finalGroup(
   const tokens = all.slice(0, Math.max(0, maxPositions - prompt.tokens.length));
   const never = { at: tokens.length - 1, allowed: [0], chosen: 0, logprob: 0, value: 0 };
   const decisions = [{ trajectory: index, turn: trajectory.turns.length, token: 0, ...never }];
-  return { prompt, candidates: [], members: [{ tokens: [...tokens], decisions }] };
+  return { world: trajectory.task.env, prompt, candidates: [], members: [{ tokens: [...tokens], decisions }] };
 }
 
 /** Group under construction: its candidates in order of first appearance, its members decision by decision. */
 class GroupBuilder implements TrainGroup {
+  readonly world: string;
   readonly prompt: Prompt;
   readonly candidates: Candidate[] = [];
   readonly members: { readonly tokens: number[]; readonly decisions: TrainDecision[] }[] = [];
   readonly #rows = new Map<string, number>();
 
-  constructor(prompt: Prompt) {
+  constructor(prompt: Prompt, world: string) {
+    this.world = world;
     this.prompt = prompt;
   }
 

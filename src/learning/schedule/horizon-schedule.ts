@@ -98,6 +98,8 @@ export interface UpdateStats {
 }
 
 export interface HorizonStats {
+  /** World of the episodes (`Task.env`); read where a run has several. */
+  readonly world?: string;
   readonly horizon: number;
   readonly episodes: number;
   readonly successes: number;

@@ -29,8 +29,12 @@ export interface Codec {
   /** Beginning of the conversation that a language model reads; absent where the codec makes none. */
   readonly opening?: ConversationOpening;
 
-  /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
-  open(first: Observed): Transcript;
+  /**
+   * Transcript of a new episode.
+   * @param world its name (`Task.env`), where the codec reads several worlds; others look at none
+   * @throws {RangeError} for an opening that the view cannot read, or a world that the codec does not read
+   */
+  open(first: Observed, world?: string): Transcript;
   /**
    * True where a text has more than `tokens` tokens for certain, found out in the time that a few times as many take;
    * absent where reading is so fast that it need not be asked.

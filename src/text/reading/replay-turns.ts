@@ -9,6 +9,8 @@ export interface NextTurn extends Observed {
   readonly turn: number;
   /** Answer of the policy to the turn before; absent on turn 0. */
   readonly lastAction?: string;
+  /** World of the episode (`Task.env`), with its first turn and with its history. */
+  readonly world?: string | undefined;
   /** Finished turns, sent with an episode whose beginning the reader has not seen (a restart, a resume). */
   readonly history?: readonly PastTurn[];
 }
@@ -26,12 +28,12 @@ export function advanceTranscript(codec: Codec, known: Transcript | undefined, n
     if (next.lastAction !== undefined) known.observe(next.lastAction, next);
     return known;
   }
-  const { history = [], newActions } = next;
+  const { history = [], newActions, world } = next;
   const [opening] = history;
-  if (!opening) return codec.open(next);
+  if (!opening) return codec.open(next, world);
   const { observation, actions = NOTHING_LISTED } = opening;
   const stop = next.stop === undefined ? {} : { stop: next.stop };
-  const transcript = codec.open({ observation, actions, newActions, ...stop });
+  const transcript = codec.open({ observation, actions, newActions, ...stop }, world);
   history.forEach((turn, i) => {
     if (turn.decision?.kind === 'tokens') transcript.write(turn.decision.tokens);
     const after = history[i + 1];
@@ -58,12 +60,17 @@ function answerTo(
  */
 export function replayTurns(
   codec: Codec,
-  { turns, actionTable, finalObservation }: Trajectory,
+  {
+    task,
+    turns,
+    actionTable,
+    finalObservation,
+  }: Pick<Trajectory, 'task' | 'turns' | 'actionTable' | 'finalObservation'>,
   visit: (transcript: Transcript, turn: number) => void = () => {},
 ): Transcript {
   const [first] = turns;
   const opening = { observation: first?.observation ?? '', actions: first?.actions ?? NOTHING_LISTED };
-  const transcript = codec.open({ ...opening, newActions: actionTable });
+  const transcript = codec.open({ ...opening, newActions: actionTable }, task.env);
   turns.forEach((turn, t) => {
     visit(transcript, t);
     if (turn.decision?.kind === 'tokens') transcript.write(turn.decision.tokens);

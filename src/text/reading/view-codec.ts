@@ -1,6 +1,7 @@
 /**
  * View codec: a world's view and the word tokenizer, for policies trained from scratch. Its transcripts follow the view's
- * mode: an append view's only grow, a window view's are rendered anew every turn.
+ * mode: an append view's only grow, a window view's are rendered anew every turn. Of several worlds each has its own view, and
+ * one tokenizer has the words of all.
  */
 import type { First } from '../../core/env.ts';
 import type { AppendView, Rendered, SeenTurn, View, WindowView } from '../../core/view.ts';
@@ -13,7 +14,14 @@ import { ACT, END, PAD, WordTokenizer } from './word-tokenizer.ts';
 const KEPT_PROMPTS = 256;
 const KEPT_OPENING_CHARS = 16_384;
 
-/** Codec of a view. Keeps recent prompts by their opening, so the members of a group render theirs once. */
+/** View of a world, with the prompts that were rendered by it. */
+interface Rendering {
+  readonly view: View;
+  /** Prompts by opening observation; views are pure, so the same opening always reads the same. */
+  readonly prompts: Map<string, Prompt>;
+}
+
+/** Codec of one view, or of the views of several worlds. Keeps recent prompts by their opening, so a group renders its own once. */
 export class ViewCodec implements Codec {
   readonly id: string;
   readonly hash: string;
@@ -22,27 +30,42 @@ export class ViewCodec implements Codec {
   readonly sampled: { readonly from: number; readonly to: number };
   readonly end = END;
   readonly rendersAnew: boolean;
-  readonly #view: View;
   readonly #tokenizer: WordTokenizer;
-  /** Prompts by opening observation; views are pure, so the same opening always reads the same. */
-  readonly #prompts = new Map<string, Prompt>();
+  /** Rendering of the one view, or renderings by the names of their worlds. */
+  readonly #renderings: Rendering | ReadonlyMap<string, Rendering>;
 
-  /** @throws {RangeError} for a lexicon or word list that the tokenizer cannot hold */
-  constructor(view: View) {
-    this.#view = view;
-    this.#tokenizer = new WordTokenizer(view);
-    this.id = view.id;
+  /**
+   * @param views the view, or the views of several worlds by name
+   * @throws {RangeError} for a lexicon or word list that the tokenizer cannot hold
+   */
+  constructor(views: View | ReadonlyMap<string, View>) {
+    const all = views instanceof Map ? [...(views as ReadonlyMap<string, View>).values()] : [views as View];
+    const render = (view: View): Rendering => ({ view, prompts: new Map() });
+    this.#renderings =
+      views instanceof Map
+        ? new Map([...(views as ReadonlyMap<string, View>)].map(([name, view]) => [name, render(view)]))
+        : render(views as View);
+    this.#tokenizer = new WordTokenizer({
+      lexicon: all.flatMap(({ lexicon }) => lexicon),
+      words: all.flatMap(({ words }) => words),
+    });
+    this.id =
+      views instanceof Map
+        ? [...(views as ReadonlyMap<string, View>)].map(([name, { id }]) => `${name}=${id}`).join(' ')
+        : (views as View).id;
     this.hash = this.#tokenizer.hash;
     this.vocabSize = this.#tokenizer.size;
     this.longestToken = this.#tokenizer.longestToken;
     this.sampled = { from: END, to: this.#tokenizer.size };
-    this.rendersAnew = view.mode === 'window';
+    this.rendersAnew = all.every(({ mode }) => mode === 'window');
   }
 
-  open(first: Observed): Transcript {
-    return this.#view.mode === 'append'
-      ? new AppendTranscript(this.#view, this.#tokenizer, first, (opening) => this.#promptOf(opening))
-      : new WindowTranscript(this.#view, this.#tokenizer, first);
+  open(first: Observed, world?: string): Transcript {
+    const rendering = this.#renderingOf(world);
+    const { view } = rendering;
+    return view.mode === 'append'
+      ? new AppendTranscript(view, this.#tokenizer, first, (opening) => this.#promptOf(rendering, opening))
+      : new WindowTranscript(view, this.#tokenizer, first);
   }
 
   openText(text: string): Transcript {
@@ -75,13 +98,21 @@ export class ViewCodec implements Codec {
     return { action: this.#tokenizer.decode(run).toWellFormed() };
   }
 
-  #promptOf(first: First): Prompt {
-    const known = this.#prompts.get(first.observation);
+  /** @throws {RangeError} for a world that none of the views is of */
+  #renderingOf(world: string | undefined): Rendering {
+    if (!(this.#renderings instanceof Map)) return this.#renderings as Rendering;
+    const rendering = (this.#renderings as ReadonlyMap<string, Rendering>).get(world ?? '');
+    if (rendering) return rendering;
+    throw new RangeError(`view: no world ${world ?? 'named'} among ${[...this.#renderings.keys()].join(', ')}`);
+  }
+
+  #promptOf({ view, prompts }: Rendering, first: First): Prompt {
+    const known = prompts.get(first.observation);
     if (known) return known;
-    const prompt = promptOf(this.#tokenizer, (this.#view as AppendView).prompt(first), true);
+    const prompt = promptOf(this.#tokenizer, (view as AppendView).prompt(first), true);
     if (first.observation.length > KEPT_OPENING_CHARS) return prompt;
-    if (this.#prompts.size >= KEPT_PROMPTS) this.#prompts.clear();
-    this.#prompts.set(first.observation, prompt);
+    if (prompts.size >= KEPT_PROMPTS) prompts.clear();
+    prompts.set(first.observation, prompt);
     return prompt;
   }
 }

@@ -163,30 +163,49 @@ export interface ChartsOptions {
   readonly smooth: number;
 }
 
-/** Overview charts, with those of sub-tasks for a single run. */
+/** Outcomes that depend on how much of each world was drawn, where a run has several: those have charts by world instead. */
+const POOLED: ReadonlySet<string> = new Set(['success', 'return', 'turns', 'truncated']);
+
+/** Charts of a run by worlds and by sub-tasks: the metric that is split, and their title. */
+const SPLIT_CHARTS: readonly { readonly metric: string; readonly title: string; readonly share: boolean }[] = [
+  { metric: 'successByWorld', title: 'Success by world', share: true },
+  { metric: 'returnByWorld', title: 'Return by world', share: false },
+  { metric: 'horizonByWorld', title: 'Horizon by world', share: false },
+  { metric: 'shareByWorld', title: 'Groups drawn by world', share: true },
+  { metric: 'successByLabel', title: 'Success by sub-task', share: true },
+];
+
+/** True for a run of several worlds. */
+function hasWorlds({ curves }: RunCurves): boolean {
+  return Object.keys(curves.series).some((name) => name.startsWith('shareByWorld/'));
+}
+
+/** Overview charts, with those of worlds and sub-tasks for a single run. */
 export function overviewCharts(runs: readonly RunCurves[], options: ChartsOptions): HTMLElement {
   const box = h('div', { class: 'charts' });
   const plans = phasePlans(runs, options);
   for (const { name, chart: title = name, share = false } of CHARTS) {
-    const lines = linesOf(runs, name, options.x, options.bands);
+    const drawn = POOLED.has(name) ? runs.filter((run) => !hasWorlds(run)) : runs;
+    const lines = linesOf(drawn, name, options.x, options.bands);
     if (lines.length === 0) continue;
-    box.append(chart({ title, lines, marks: evaluationMarks(runs, name, options.x), plans, share }, options));
+    box.append(chart({ title, lines, marks: evaluationMarks(drawn, name, options.x), plans, share }, options));
   }
   for (const run of runs.slice(0, 4)) {
     const { info, curves } = run;
-    const keys = Object.keys(curves.series).filter((name) => name.startsWith('successByLabel/'));
-    if (keys.length === 0) continue;
-    const lines = keys.slice(0, 12).map((name, i): Line => {
-      return {
-        label: name.slice(15),
-        color: colorOf(i),
-        x: numbers(readPositions(curves, options.x)),
-        y: curves.series[name]!,
-      };
-    });
-    const own = phasePlans([run], options);
-    const title = `Success by sub-task, ${info.name}`;
-    box.append(chart({ title, lines, marks: [], plans: own, share: true }, options));
+    const own = hasWorlds(run) ? [] : phasePlans([run], options); // several worlds have no phase in common
+    for (const { metric, title, share } of SPLIT_CHARTS) {
+      const keys = Object.keys(curves.series).filter((name) => name.startsWith(`${metric}/`));
+      if (keys.length === 0) continue;
+      const lines = keys.slice(0, 12).map((name, i): Line => {
+        return {
+          label: name.slice(metric.length + 1),
+          color: colorOf(i),
+          x: numbers(readPositions(curves, options.x)),
+          y: curves.series[name]!,
+        };
+      });
+      box.append(chart({ title: `${title}, ${info.name}`, lines, marks: [], plans: own, share }, options));
+    }
   }
   return box;
 }

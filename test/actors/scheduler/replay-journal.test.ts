@@ -32,7 +32,7 @@ const PER_UPDATE = 2;
 type Step =
   | { readonly type: 'finish'; readonly which: number; readonly success: number }
   | { readonly type: 'twice' }
-  | { readonly type: 'fail' | 'giveUp'; readonly which: number }
+  | { readonly type: 'fail' | 'giveUp'; readonly which: number; readonly cause: 'worker' | 'unreachable' }
   | { readonly type: 'checkpoint' }
   | { readonly type: 'disk'; readonly full: boolean };
 
@@ -42,7 +42,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ type: fc.constant('finish' as const), which: fc.nat(9), success: fc.nat(SIZE) }),
   },
   { weight: 1, arbitrary: fc.constant({ type: 'twice' as const }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('fail' as const, 'giveUp' as const), which: fc.nat(9) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constantFrom('fail' as const, 'giveUp' as const),
+      which: fc.nat(9),
+      cause: fc.constantFrom('worker' as const, 'unreachable' as const),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant({ type: 'checkpoint' as const }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('disk' as const), full: fc.boolean() }) },
 );
@@ -63,7 +70,8 @@ class Run {
   #version = 0;
   #givenUp: ReadonlySet<number> = new Set();
 
-  constructor(dir: string) {
+  /** @param names of its worlds */
+  constructor(dir: string, names: readonly string[] = ['toy']) {
     this.#journal = new Journal(dir, 0, ((file: number, bytes: Uint8Array, at: number, length: number) => {
       if (!this.full) return writeSync(file, bytes, at, length);
       if (at > 0) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' });
@@ -72,10 +80,15 @@ class Run {
     this.init = {
       seed: 3,
       stop: { updates: 1000 },
-      env: 'toy',
-      tasks: [0, 1, 2, 3],
-      sampling: { type: 'learnable', balanced: 'learnable' },
-      labelOf: (index) => `label ${index % 3}`,
+      worlds: names.map((name, i) => ({
+        name,
+        schedule: [{ from: 0, weight: 1 + i }],
+        tasks: [0, 1, 2, 3],
+        sampling: { type: 'learnable', balanced: 'learnable' },
+        labelOf: (index) => `label ${index % 3}`,
+        horizon: create({ type: 'fixed', rounds: 4 }),
+      })),
+      mixture: 'progress',
       rollout: { groupSize: SIZE, concurrentGroups: 5 },
       learner: {
         groupsPerUpdate: PER_UPDATE,
@@ -90,14 +103,14 @@ class Run {
         },
         filterGroups: false,
       },
-      start: { version: 0, horizon: create({ type: 'fixed', rounds: 4 }), state: undefined, group: 0 },
+      start: { version: 0, state: undefined, group: 0 },
       barrier: false,
       evaluation: {
         everyUpdates: 2,
         plans: [
           {
             name: 'held',
-            tasks: [{ env: 'toy', index: 1, seed: 9 }],
+            tasks: [{ env: names[0]!, index: 1, seed: 9 }],
             episodes: SIZE,
             horizon: 4,
             temperature: 1,
@@ -162,7 +175,7 @@ class Run {
     const all = [...this.outstanding.values()];
     const groups = one.type === 'finish' ? all : all.filter(({ purpose }) => purpose.name === 'train');
     const ticket = 'which' in one ? groups[one.which % Math.max(1, groups.length)] : undefined;
-    const failure = { cause: 'worker', where: '/test', message: 'gone' } as const;
+    const failure = { cause: 'cause' in one ? one.cause : 'worker', where: '/test', message: 'gone' } as const;
     const none = { type: 'played', groups: [], gaveUp: [], failed: [], totals } as const;
     if (one.type === 'checkpoint') return this.snapshot();
     if (one.type === 'disk') {
@@ -191,7 +204,7 @@ class Run {
   /** True where a task is left besides those given up, this one among them: a run without any ends by itself. */
   #mayGiveUp({ task }: GroupTicket): boolean {
     const given = new Set([...this.#givenUp, task.index]);
-    if (given.size === this.init.tasks.length) return false;
+    if (given.size === this.init.worlds[0]!.tasks.length) return false;
     this.#givenUp = given;
     return true;
   }
@@ -261,10 +274,10 @@ function savedGroup({ group, task, horizon, size }: GroupTicket): SavedGroup {
 }
 
 /** Plays steps and kills the run; throws where checkpoint and journal do not fold into its books. */
-async function holds(steps: readonly Step[], fold: Fold): Promise<number> {
+async function holds(steps: readonly Step[], fold: Fold, names?: readonly string[]): Promise<number> {
   return inFolder(async (root) => {
     const dir = join(root, 'journal');
-    const run = new Run(dir);
+    const run = new Run(dir, names);
     let checkpoint = await run.start();
     let before = { handed: 0, version: 0 };
     for (const one of steps) {
@@ -275,10 +288,15 @@ async function holds(steps: readonly Step[], fold: Fold): Promise<number> {
     }
     await run.take({ type: 'disk', full: false }); // what waits is written: a kill before it had no effect outside
     const { status, training } = await run.books();
+    const live = names && (await run.snapshot());
     await run.stop();
     const { entries, position } = readJournal(dir, checkpoint.journal ?? 0);
     const state = fold(run.init, before.version, checkpoint, entries, position);
     expect(countUnaccounted(state.accounting)).toBe(0);
+    if (live) {
+      const worldsOf = ({ sampler, quarantined, mixture }: SchedulerState) => ({ sampler, quarantined, mixture });
+      expect(worldsOf(state)).toEqual(worldsOf(live));
+    }
     const outstanding = [...state.running, ...(state.tickets ?? [])].map(({ group }) => group);
     expect(outstanding.sort((a, b) => a - b)).toEqual(training);
     expect(state.delivered.map(({ group }) => group.group)).toEqual(run.handed.slice(before.handed));
@@ -322,6 +340,17 @@ describe('the fold of a journal', () => {
     expect(entries).toBeGreaterThan(100);
   }, 120_000);
 
+  it('of several worlds it draws what was drawn, under outages too', async () => {
+    let entries = 0;
+    await fc.assert(
+      fc.asyncProperty(cases, async (steps) => {
+        entries += await holds(steps, replayJournal, ['toy', 'far', 'near']);
+      }),
+      { numRuns: process.env.LONGPLAY_LONG === '1' ? 1000 : 60 },
+    );
+    expect(entries).toBeGreaterThan(100);
+  }, 120_000);
+
   for (const [name, fold] of Object.entries(planted)) {
     it(`would be noticed with ${name}`, async () => {
       const found = await fc.check(
@@ -347,7 +376,8 @@ describe('the fold of a journal', () => {
           position,
         );
       expect(fold(run.init.seed).tickets).toHaveLength(4);
-      expect(() => replayJournal({ ...run.init, tasks: [2, 3] }, 0, checkpoint, entries, position)).toThrow(
+      const worlds = run.init.worlds.map((world) => ({ ...world, tasks: [2, 3] }));
+      expect(() => replayJournal({ ...run.init, worlds }, 0, checkpoint, entries, position)).toThrow(
         /another seed, env, task list/,
       );
       const drawn = { ...checkpoint, sampler: { ...checkpoint.sampler, draws: 5 } };

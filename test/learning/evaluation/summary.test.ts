@@ -33,6 +33,30 @@ describe('summarise', () => {
   ];
   const { labels, all, failed, name, horizon } = summarise({ plan, results, failed: 3 }, tasks);
 
+  it('is a table for each of several worlds: no row is over tasks of two', () => {
+    const of = (world: string, own: readonly TaskOutcome[], name: string) => {
+      const { name: _, ...rest } = summarise({ plan, results: own, failed: 0 }, tasks);
+      return { name: `${world} ${name}`, world, ...rest };
+    };
+    const table = evaluationTable([
+      of('a', results.slice(0, 1), 'sampled'),
+      of('b', results, 'sampled'),
+      of('a', results.slice(0, 1), 'random'),
+    ]);
+    const cut = table.indexOf('');
+    expect(table.slice(0, cut).map((line) => line.split(/ {2,}/))).toMatchObject([
+      ['success %, [95 % interval over tasks]', 'a sampled', 'a random'],
+      [expect.stringMatching(/^easy \(1 task\)/), expect.anything(), expect.anything()],
+      [expect.stringMatching(/^all \(1 task\)/), expect.anything(), expect.anything()],
+    ]);
+    expect(table.slice(cut + 1).map((line) => line.split(/ {2,}/)[0])).toEqual([
+      'success %, [95 % interval over tasks]',
+      'easy (2 tasks)',
+      'hard (1 task)',
+      'all (3 tasks)',
+    ]);
+  });
+
   it('splits by sub-task, and leaves out those that were not played', () => {
     expect(labels.map(({ label, tasks, episodes }) => [label, tasks, episodes])).toEqual([
       ['easy', 2, 8],

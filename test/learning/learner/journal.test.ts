@@ -55,7 +55,7 @@ async function train(toy: ToyConfig, dir: string, updates: number, resume: boole
       journal,
       ...(resume ? { checkpoint: loadNewestOf(dir) } : {}),
       evaluation: {
-        plans: (env) => [
+        plans: ([{ env }]) => [
           {
             name: 'held',
             tasks: [{ env: env.id, index: 0, seed: 1 }],

@@ -306,3 +306,23 @@ it.each([
     await engine.dispose();
   },
 );
+
+it('a pass is of one world: what is as long elsewhere is laid out otherwise', () => {
+  const decision = { trajectory: 0, turn: 0, token: 0, at: 0, allowed: [0], chosen: 0, logprob: 0, value: 0 };
+  const groupOf = (prompt: number, member: number): TrainGroup => ({
+    prompt: { tokens: new Int32Array(prompt), shared: true, focus: new Set(), mentions: () => [0] },
+    candidates: [],
+    members: [{ tokens: new Array<number>(member).fill(1), decisions: [{ ...decision }] }],
+  });
+  // As long as each other in all: prompts of one world, turns of the other.
+  const mixed = Array.from(
+    { length: 8 },
+    (_, i): TrainGroup => (i % 2 === 0 ? { ...groupOf(90, 10), world: 'a' } : { ...groupOf(10, 90), world: 'b' }),
+  );
+  const passes = microBatches(mixed, 400);
+  expect(passes.map((pass) => pass.map(({ world }) => world).join(''))).toEqual(['aaaa', 'bbbb']);
+  expect(passes.flat().flatMap(({ members }) => members)).toHaveLength(8);
+  const alone = mixed.filter(({ world }) => world === 'b');
+  expect(microBatches(alone, 400)).toEqual(passes.slice(1));
+  expect(microBatches(mixed, 400, true).every((pass) => new Set(pass.map(({ world }) => world)).size === 1)).toBe(true);
+});

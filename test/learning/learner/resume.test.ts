@@ -91,7 +91,7 @@ async function train(toy: ToyConfig, dir: string, resume: boolean): Promise<Fini
     {
       ...checkpoint,
       evaluation: {
-        plans: (env) => [
+        plans: ([{ env }]) => [
           {
             name: 'held out',
             tasks: [{ env: env.id, index: 0, seed: 1 }],
