@@ -36,12 +36,16 @@ export function poolOptions(
   };
 }
 
+/** Headers of OpenTelemetry receivers, which hold keys although the name does not look like it. */
+const OTEL_HEADERS = 'OTEL_EXPORTER_OTLP_HEADERS';
+
 /** Keys that the configuration names are none of a world's business; the token of its own server is, and so are the
  * variables that an MCP world's options name. */
-function hostVariables({ env, learner, policy, rollout }: RunConfig, envModule: URL): HostVariables {
+function hostVariables({ env, learner, metrics, policy, rollout }: RunConfig, envModule: URL): HostVariables {
   const served = isServedWorld(env.id) || rollout.envServer !== undefined;
+  const named = [learner.ranking?.apiKeyEnv, metrics.otel?.headersEnv, metrics.mlflow?.tokenEnv];
   return {
-    secret: [policy.apiKeyEnv, ...(learner.ranking?.apiKeyEnv ? [learner.ranking.apiKeyEnv] : [])],
+    secret: [policy.apiKeyEnv, OTEL_HEADERS, ...named.filter((name) => name !== undefined)],
     passed: [
       ...rollout.hostVariables,
       ...(served ? [tokenVariable(env.options)] : []),
