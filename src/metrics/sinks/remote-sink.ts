@@ -7,7 +7,7 @@ import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
 import type { Trajectory } from '../../core/trajectory.ts';
-import { sleep } from '../../http/attempts.ts';
+import { attempt, sleep } from '../../http/attempts.ts';
 import { RemoteError, retryDelayMs } from '../../http/retry.ts';
 import type { MetricsRow } from '../metric-table.ts';
 import type { Entry, Outbox } from './outbox.ts';
@@ -205,6 +205,19 @@ class RemoteSink implements MetricSink {
     this.#options.onNotice(`${this.name}: ${this.#options.url} is back`);
   }
 
+  /** Marks the run as ended, with attempts until the deadline. */
+  async #finish(ending: RunEnding): Promise<void> {
+    const { transport, clock, rng, onNotice } = this.#options;
+    const { attemptMs, minMs, flushMs } = this.#timing;
+    const totalMs = Math.max(1, Math.min(flushMs, this.#deadline - clock.now()));
+    const options = { attempts: 10, minMs, maxMs: minMs, attemptMs, totalMs };
+    try {
+      await attempt(options, { clock, rng }, async (deadlineMs) => transport.finish?.(ending, deadlineMs));
+    } catch (thrown) {
+      onNotice(`${this.name}: the end of the run could not be sent: ${messageOf(thrown)}`);
+    }
+  }
+
   async #close(ending: RunEnding): Promise<void> {
     const { outbox, transport, clock, onNotice } = this.#options;
     this.#deadline = clock.now() + this.#timing.flushMs;
@@ -213,11 +226,7 @@ class RemoteSink implements MetricSink {
     await this.#sending;
     this.#wake();
     await this.#sending;
-    try {
-      if (outbox.pending === 0) await transport.finish?.(ending, Math.max(1, this.#deadline - clock.now()));
-    } catch (thrown) {
-      onNotice(`${this.name}: the end of the run could not be sent: ${messageOf(thrown)}`);
-    }
+    if (outbox.pending === 0) await this.#finish(ending);
     cancel();
     transport.close();
     if (outbox.pending > 0) {
