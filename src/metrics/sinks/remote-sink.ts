@@ -83,6 +83,8 @@ class RemoteSink implements MetricSink {
   #isBroken = false;
   #failures = 0;
   #maxEntries = MAX_ENTRIES;
+  /** Reason of the newest attempt that failed. */
+  #reason = 'there was no time';
   /** Entries that there was no room for, and that the server has refused. */
   #dropped = 0;
   #refused = 0;
@@ -179,7 +181,8 @@ class RemoteSink implements MetricSink {
         outbox.drop(batch);
         return undefined;
       }
-      this.#reportDown(thrown);
+      this.#reason = messageOf(thrown);
+      this.#reportDown();
       this.#failures++;
       const error = thrown instanceof RemoteError ? thrown : new RemoteError('network', messageOf(thrown));
       const { minMs, maxMs } = this.#timing;
@@ -191,11 +194,11 @@ class RemoteSink implements MetricSink {
     return undefined;
   }
 
-  #reportDown(thrown: unknown): void {
+  #reportDown(): void {
     const { url, onNotice } = this.#options;
     if (this.#isDown || this.#ending.signal.aborted) return; // at the end, what is left is reported
     this.#isDown = true;
-    onNotice(`${this.name}: ${url} is away; rows wait in the run's folder, and the run goes on: ${messageOf(thrown)}`);
+    onNotice(`${this.name}: ${url} is away; rows wait in the run's folder, and the run goes on: ${this.#reason}`);
   }
 
   #reportUp(): void {
@@ -231,7 +234,7 @@ class RemoteSink implements MetricSink {
     transport.close();
     if (outbox.pending > 0) {
       onNotice(
-        `${this.name}: ${outbox.pending} entries could not be sent; they lie in the run's folder, and resuming the run sends them`,
+        `${this.name}: ${outbox.pending} entries could not be sent; they lie in the run's folder, and resuming the run sends them: ${this.#reason}`,
       );
     }
     const lost = this.#dropped + this.#refused;
