@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { readJsonFile } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json-text.ts';
+import { isRecord } from '../../core/record.ts';
 import { appendWhole, makeFolder, nodeDisk, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { wholeLines } from '../../storage/lines.ts';
 import type { MetricsRow } from '../metric-table.ts';
@@ -265,9 +266,12 @@ function listSegments(dir: string): number[] {
 function readEntry(text: string | undefined): Entry | undefined {
   if (text === undefined) return undefined;
   try {
-    const entry = parseJson(text) as Partial<Entry> | null;
-    if (entry?.kind === 'row' && typeof entry.row === 'object' && entry.row !== null) return entry as RowEntry;
-    if (entry?.kind === 'spans' && Array.isArray(entry.spans)) return entry as SpansEntry;
+    const entry = parseJson(text);
+    if (!isRecord(entry) || typeof entry.at !== 'number') return undefined;
+    const { kind, number, row, spans } = entry;
+    if (kind === 'spans' && Array.isArray(spans)) return entry as unknown as SpansEntry;
+    const isRow = kind === 'row' && isRecord(row) && Number.isSafeInteger(number);
+    if (isRow && (row.update === undefined || Number.isSafeInteger(row.update))) return entry as unknown as RowEntry;
     return undefined;
   } catch {
     return undefined;

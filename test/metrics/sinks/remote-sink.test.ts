@@ -72,10 +72,10 @@ describe('a remote sink', () => {
       { weight: 1, arbitrary: fc.constant('resume-back') },
       { weight: 1, arbitrary: fc.constant('stop') },
     );
-    const answers = fc.array(fc.constantFrom('take', 'take', 'lose-answer', 'away'), { maxLength: 30 });
+    const answers = fc.array(fc.constantFrom('take', 'take', 'lose-answer', 'away'), { maxLength: 30, size: 'max' });
     await fc.assert(
       fc.asyncProperty(
-        fc.array(step, { maxLength: 40 }),
+        fc.array(step, { minLength: 10, maxLength: 40, size: 'max' }),
         answers,
         fc.constantFrom(200, 4096),
         async (steps, faults, segmentBytes) => {
@@ -124,7 +124,7 @@ describe('a remote sink', () => {
           compared += most;
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     );
     expect(compared).toBeGreaterThan(100);
   });
@@ -211,6 +211,28 @@ describe('a remote sink', () => {
     expect(() => new Outbox(dir, KEY, 1)).toThrow(/expected the state of a sink: .*; remove the folder/);
     writeFileSync(join(dir, 'state.json'), '{"format":1,"key":"zz"}');
     expect(() => new Outbox(dir, KEY, 1)).toThrow(/it has another shape; remove the folder/);
+  });
+
+  it('passes over lines that are no entries', async () => {
+    const dir = newFolder();
+    new Outbox(dir, KEY, 1).appendRow(5, { update: 1 });
+    const file = join(dir, '00001.jsonl');
+    const wrong = [
+      '',
+      'null',
+      '[]',
+      '{"kind":"row"}',
+      '{"kind":"row","at":1,"number":"x","row":{}}',
+      '{"kind":"spans","at":1}',
+    ];
+    const lines = [...wrong, '{"kind":"row","at":1,"number":2,"row":{"update":"9"}}', '{"at":1,"kind":"other"}'];
+    writeFileSync(file, `${lines.join('\n')}\n${readFileSync(file, 'utf8')}${lines.join('\n')}\n`);
+    const server = standIn();
+    const { sink } = open(dir, server.transport);
+    sink.write({ update: 2 });
+    await sink.close();
+    expect(server.order).toEqual([1, 2]);
+    new Outbox(dir, KEY, 1); // the state is a good one
   });
 
   it('passes over a line that was cut off by a kill', async () => {
