@@ -4,8 +4,10 @@ import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ClusterFacts } from '../src/cluster/cluster-monitor.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
+import { isRecord } from '../src/core/record.ts';
 import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import type { RunStatus } from '../src/metrics/run-status.ts';
+import { closeSinks, type RunEnding } from '../src/metrics/sinks/sink.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
@@ -63,7 +65,7 @@ export function createRun(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { onNotice, record, cluster, limits }: RunOptions,
+  { onNotice, record, cluster, limits, sinks = [] }: RunOptions,
   closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
@@ -72,11 +74,17 @@ export function createRun(
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
     Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
+  let ending: RunEnding = 'stopped';
   let expected = 0;
   const awaitRun = async <T>(work: Promise<T>): Promise<T> => {
     expected++;
     try {
-      return await work;
+      const done = await work;
+      ending = isHalted(done) ? 'stopped' : 'finished';
+      return done;
+    } catch (thrown) {
+      ending = 'failed';
+      throw thrown;
     } finally {
       expected--;
     }
@@ -119,6 +127,7 @@ export function createRun(
     tell: (path, message) => void ref(path).tell(message),
     stop() {
       endWatchdog();
+      const ended = ending; // what is still played fails now
       stopped ??= (async () => {
         // Everything sent to the recorder is written before anything ends; after a fatal error it may be gone.
         await system
@@ -128,6 +137,7 @@ export function createRun(
           .catch(() => {});
         await system.stop();
         await pool.close();
+        await closeSinks(sinks, ended, (line) => onNotice?.(line));
         record?.flush();
         closed();
         metrics$.complete();
@@ -135,6 +145,11 @@ export function createRun(
       return stopped;
     },
   };
+}
+
+/** True for the end of a training that was ended early. */
+function isHalted(done: unknown): boolean {
+  return isRecord(done) && done.why === 'halted';
 }
 
 /** Milliseconds between an actor's end and the report of why it ended the run. */

@@ -1,5 +1,7 @@
 /** Options of the env pool, picked from the options of a run. */
+
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
 import { UserError } from '../../src/core/errors.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { isServedWorld } from '../../src/world/env-id.ts';
@@ -29,16 +31,24 @@ export function poolOptions(
     maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
     variables: {
-      secret: [
-        config.policy.apiKeyEnv,
-        ...(config.learner.ranking?.apiKeyEnv ? [config.learner.ranking.apiKeyEnv] : []),
-      ],
+      secret: listSecrets(config),
       passed: [...new Set([...config.rollout.hostVariables, ...worlds.flatMap(listPassed)])],
     },
     clock: system.clock,
     outside: (work) => system.outside(work),
     chaos,
   };
+}
+
+/** Headers of OpenTelemetry receivers, which hold keys although the name does not look like it. */
+const OTEL_HEADERS = 'OTEL_EXPORTER_OTLP_HEADERS';
+
+/** Variables that the configuration names for keys, which are none of a world's business. */
+function listSecrets({ learner, metrics, policy }: RunConfig): readonly string[] {
+  const named = [learner.ranking?.apiKeyEnv, metrics.otel?.headersEnv, metrics.mlflow?.tokenEnv];
+  const { teacher } = learner.distillation ?? {};
+  if (teacher?.type === 'server') named.push(teacher.apiKeyEnv);
+  return [policy.apiKeyEnv, OTEL_HEADERS, ...named.filter((name) => name !== undefined)];
 }
 
 /** Variables that a world gets: the token of its own server, and those that an MCP world's options name. */

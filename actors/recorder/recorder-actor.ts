@@ -36,7 +36,7 @@ export interface RecorderInit extends Pick<RunConfig, 'trace'> {
   readonly evaluations: TraceFilesOptions['evaluations'];
   /** Label of a task. */
   readonly labelOf: (task: Task) => string;
-  /** Places metrics go to besides `metrics.jsonl`. */
+  /** Places metrics go to besides `metrics.jsonl`. Who opened them closes them: they outlive a recorder that is restarted. */
   readonly sinks: readonly MetricSink[];
   /** Env hosts replaced so far. */
   readonly hostsReplaced: () => number;
@@ -116,6 +116,7 @@ class Recorder {
     const start = this.#ctx.clock.now();
     if (!this.#budget.allows(start)) return;
     this.#writeGuarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task)));
+    for (const sink of this.#init.sinks) this.#writeGuarded(sink.name, () => sink.episodes?.(trajectories, purpose));
     this.#budget.spend(this.#ctx.clock.now() - start);
     if (purpose === 'train') remember(this.#traced, first.group);
   }
@@ -158,7 +159,6 @@ class Recorder {
   close(): void {
     this.#traces.close();
     this.#metrics.close();
-    for (const sink of this.#init.sinks) this.#writeGuarded(sink.name, () => sink.close());
   }
 
   /** Cuts back what is recorded again from here on. */

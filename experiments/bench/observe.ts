@@ -178,7 +178,7 @@ async function measure(
     envModule: worldUrl('textcraft'),
     learn: policy === 'local',
     metrics$,
-    sinks: await openSinks(config.metrics, dir, (line) => {
+    sinks: await openSinks(config, dir, (line) => {
       endpoint = /http:\S+/.exec(line)?.[0];
     }),
     ...(display ? { onProgress: (status) => display.progress(status) } : {}),

@@ -117,6 +117,29 @@ const ranking = z.strictObject({
   maxChars: z.int().min(1000).max(10_000_000).default(60_000),
 });
 
+const otel = z.strictObject({
+  /** Root of the receiver, OTLP over HTTP: `/v1/metrics` and `/v1/traces` lie below it. */
+  url: z.url({ protocol: /^https?$/ }),
+  /** Traces of the episodes that the run's own traces keep: none, names with times and counts, or what was read and written too. */
+  traces: z.enum(['none', 'times', 'content']).default('times'),
+  /** Environment variable with headers, as `name=value,name=value`; where absent, OTEL_EXPORTER_OTLP_HEADERS if it is set. */
+  headersEnv: z.string().min(1).exactOptional(),
+});
+
+const mlflow = z.strictObject({
+  /** Root of the tracking server. */
+  url: z.url({ protocol: /^https?$/ }),
+  /** Experiment that the run is put into; made where it is not there. */
+  experiment: z.string().min(1).max(200).default('longplay'),
+  /** Environment variable with a token; where absent, MLFLOW_TRACKING_TOKEN if it is set. */
+  tokenEnv: z.string().min(1).exactOptional(),
+});
+
+/** Project of Weights & Biases, with its team or user before it. */
+const wandb = z
+  .string()
+  .regex(/^(?:[\w.-]{1,128}\/)?[\w.-]{1,128}$/, "expected a project, or a team and a project: 'team/project'");
+
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
   z.strictObject({
@@ -552,6 +575,12 @@ export const runConfigSchema = z.strictObject({
     tensorboard: z.boolean().default(true),
     /** Serve the newest row to Prometheus on this port of the loopback address; 0 picks one. */
     prometheusPort: z.int().min(0).max(65535).exactOptional(),
+    /** Send rows, and traces of episodes, to an OpenTelemetry receiver; none where absent. */
+    otel: otel.exactOptional(),
+    /** Send rows to an MLflow server; none where absent. */
+    mlflow: mlflow.exactOptional(),
+    /** Project, or `team/project`, of Weights & Biases: the run is written into its folder in the client's offline form, for `wandb beta sync`; none where absent. */
+    wandb: wandb.exactOptional(),
   }),
 });
 

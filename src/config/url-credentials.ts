@@ -20,7 +20,7 @@ export function refuseCredentials(value: unknown, source: string, path = ''): vo
   if (typeof value === 'string' && holdsCredentials(value)) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: ${path}: the URL carries a name, a password or a key, which would be stored with the run; put a key into the environment variable that policy.apiKeyEnv names`,
+      `${source}: ${path}: the URL carries a name, a password or a key, which would be stored with the run; put a key into an environment variable, which policy.apiKeyEnv and the sinks of metrics name`,
     );
   }
   if (typeof value !== 'object' || value === null) return;

@@ -215,7 +215,7 @@ async function playLocked(
       learn: false,
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
-      sinks: await openSinks(config.metrics, dir, onNotice),
+      sinks: await openSinks(config, dir, onNotice),
       onEpisodes: (trajectories, purpose) => {
         watch.recordFinished(trajectories);
         if (streams) watchEpisodes(streams, trajectories, purpose);

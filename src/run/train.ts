@@ -22,7 +22,7 @@ import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import type { RunStatus } from '../metrics/run-status.ts';
 import { openSinks } from '../metrics/sinks/open.ts';
-import type { MetricSink } from '../metrics/sinks/sink.ts';
+import { closeSinks, type MetricSink } from '../metrics/sinks/sink.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import type { LoadedCheckpoint } from '../storage/checkpoint.ts';
 import { locateEnv } from '../world/env-id.ts';
@@ -210,6 +210,22 @@ async function start(
   progress: EvaluationProgress,
   cluster: ClusterOptions | undefined,
 ): Promise<Started> {
+  const { config, dir, onNotice } = request;
+  const sinks = [...(await openSinks(config, dir, onNotice)), ...(request.sinks ?? [])];
+  try {
+    return await startWith(sinks, request, progress, cluster);
+  } catch (thrown) {
+    await closeSinks(sinks, 'failed', onNotice);
+    throw thrown;
+  }
+}
+
+async function startWith(
+  sinks: readonly MetricSink[],
+  request: TrainRequest,
+  progress: EvaluationProgress,
+  cluster: ClusterOptions | undefined,
+): Promise<Started> {
   const { config, dir, mode, onNotice, streams } = request;
   const resume = goesOn(request);
   const checkpoint = resume ? loadNewestOf(dir) : undefined;
@@ -245,7 +261,7 @@ async function start(
     },
     checkpoint,
     initial,
-    sinks: [...(await openSinks(config.metrics, dir, onNotice)), ...(request.sinks ?? [])],
+    sinks,
     onProgress: request.onProgress,
     chaos: request.chaos,
   });

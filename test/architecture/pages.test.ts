@@ -21,6 +21,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/policy/pretrained/README.md': 110,
   'src/learning/README.md': 130,
   'src/gateway/README.md': 130,
+  'src/metrics/README.md': 90,
   'src/serve/README.md': 130,
   'src/world/mcp/README.md': 90,
   'src/serve/MODEL-SERVERS.md': 70,

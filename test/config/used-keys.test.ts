@@ -11,7 +11,7 @@ const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
 
 /** Leaves that the configuration may have. */
-const MAX_LEAVES = 182;
+const MAX_LEAVES = 189;
 
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -47,7 +47,7 @@ function examplesIn(page: string): unknown[] {
 }
 
 const leaves = leavesOf(JSON.parse(read('src/config/run-config.schema.json')) as Schema);
-const library = ['LIBRARY.md', 'REWARDS.md'].flatMap((page) => examplesIn(read(page)));
+const library = ['LIBRARY.md', 'REWARDS.md', 'src/metrics/README.md'].flatMap((page) => examplesIn(read(page)));
 
 it(`the configuration has at most ${MAX_LEAVES} leaves`, () => {
   expect(leaves.length).toBeGreaterThan(100);

@@ -5,11 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { afterAll, describe, expect, it } from 'vitest';
+import { checkRunConfig } from '../../src/config/load.ts';
+import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { type MetricsRow, metricTable } from '../../src/metrics/metric-table.ts';
 import { openSinks } from '../../src/metrics/sinks/open.ts';
 import { prometheusSink, prometheusText } from '../../src/metrics/sinks/prometheus.ts';
 import { crc32c, maskCrc, tensorboardSink } from '../../src/metrics/sinks/tensorboard.ts';
 import { readExposition } from '../support/exposition.ts';
+
+const configOf = (metrics: RunConfigInput['metrics']) =>
+  checkRunConfig(
+    { env: { id: 'babyai' }, horizon: { type: 'fixed', rounds: 4 }, stop: { updates: 1 }, metrics },
+    'test',
+  );
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-sinks-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -94,7 +102,7 @@ describe('Prometheus', () => {
     expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
     expect(readExposition(await response.text()).get('longplay_update')?.samples).toMatchObject([{ value: 1 }]);
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
-    await expect(openSinks({ tensorboard: false, prometheusPort: port }, dir, () => {})).rejects.toThrow(
+    await expect(openSinks(configOf({ tensorboard: false, prometheusPort: port }), dir, () => {})).rejects.toThrow(
       /another port/,
     );
     sink.close();

@@ -4,6 +4,7 @@ import { EXPOSITION_TYPE, expositionText, type Sample } from '../exposition.ts';
 import type { Metric, MetricsRow } from '../metric-table.ts';
 import { points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
+import { snakeName } from './snake-name.ts';
 
 export interface PrometheusSink extends MetricSink {
   /** Settles when the port is open; rejects when it cannot be. */
@@ -28,8 +29,8 @@ export function prometheusSink(port: number, limits: HttpLimits = {}): Prometheu
     write(next) {
       row = next;
     },
-    close() {
-      server.then((listening) => listening.close()).catch(() => {}); // it never listened
+    async close() {
+      await server.then((listening) => listening.close()).catch(() => {}); // it never listened
     },
   };
 }
@@ -65,6 +66,5 @@ export function prometheusText(row: MetricsRow): string {
 
 /** Name of a metric: snake case, `_seconds` behind times and `_total` behind totals. */
 function prometheusName({ name, unit, total }: Metric): string {
-  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return `longplay_${snake}${unit === 's' ? '_seconds' : ''}${total ? '_total' : ''}`;
+  return `longplay_${snakeName(name)}${unit === 's' ? '_seconds' : ''}${total ? '_total' : ''}`;
 }
