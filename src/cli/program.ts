@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   'replay-learner': async () => (await import('./commands/replay-learner.ts')).replayLearner,
   view: async () => (await import('./commands/view.ts')).view,
   export: async () => (await import('./commands/export.ts')).exportTraces,
+  import: async () => (await import('./commands/import.ts')).importCommand,
   envs: async () => (await import('./commands/envs.ts')).envs,
   'check-env': async () => (await import('./commands/check-env.ts')).checkEnv,
   'new-env': async () => (await import('./commands/new-files.ts')).newEnv,
