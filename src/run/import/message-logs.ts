@@ -101,11 +101,9 @@ function scoreOf(value: unknown): Record<string, number> {
 }
 
 /** Fields of a request and of a response that are read, or that say nothing about the episode. */
-const REQUEST = [
-  ...['messages', 'input', 'system', 'instructions', 'tools', 'model', 'stream', 'stream_options', 'metadata', 'store'],
-];
+const REQUEST = [...['messages', 'input', 'system', 'instructions', 'tools', 'stream', 'stream_options']];
 const RESPONSE = [
-  ...['id', 'object', 'created', 'created_at', 'model', 'choices', 'output', 'content', 'role', 'type', 'usage'],
+  ...['id', 'object', 'created', 'created_at', 'choices', 'output', 'content', 'role', 'type', 'usage'],
   ...['stop_reason', 'stop_sequence', 'status'],
 ];
 
@@ -144,14 +142,19 @@ export function readPairs(values: readonly unknown[], losses: Losses): ReadEpiso
     losses.addOthers(response, RESPONSE, 'response');
     const { usage, stop_reason: stop, choices } = response;
     const choice = recordOf(Array.isArray(choices) ? choices[0] : undefined);
-    losses.add('response.choices[] (other choices)', Array.isArray(choices) ? Math.max(0, choices.length - 1) : 0);
-    const written = choice || response.output !== undefined ? replyOf(response) : response;
+    const written = choice || response.output !== undefined ? replyOf(response, losses, 'response') : response;
     const reply = readReplyMessage(pickMessage(written), losses, 'response');
     if (!reply || asked.messages.length === 0) {
       losses.add(`records (no ${reply ? 'messages' : 'reply'})`);
       continue;
     }
     const counts = recordOf(usage) ?? {};
+    losses.addOthers(
+      counts,
+      ['prompt_tokens', 'completion_tokens', 'input_tokens', 'output_tokens', 'total_tokens'],
+      'response.usage',
+    );
+    losses.addOthers(record.metadata, SESSIONS, 'metadata');
     tree.add(asked.messages, asked.tools, reply, {
       ...parameters,
       finish: FINISHES[String(choice?.finish_reason ?? stop)],

@@ -68,7 +68,7 @@ export function langSmithParts(value: unknown): KeyedPart[] {
 
 /** Fields of an observation that are read. */
 const OBSERVATION = [
-  ...['id', 'traceId', 'trace_id', 'type', 'name', 'parentObservationId', 'parent_observation_id', 'input', 'output'],
+  ...['id', 'traceId', 'trace_id', 'type', 'parentObservationId', 'parent_observation_id', 'input', 'output'],
   ...['startTime', 'start_time', 'endTime', 'end_time', 'usage', 'usageDetails', 'usage_details', 'modelParameters'],
   ...['model_parameters', 'projectId', 'project_id', 'createdAt', 'created_at', 'updatedAt', 'updated_at', 'latency'],
 ];
@@ -90,29 +90,51 @@ const SCORE = [
 ];
 /** Fields of a trace: its input and output stand in its observations. */
 const TRACE = [
-  ...['isTrace', 'id', 'name', 'input', 'output', 'timestamp', 'htmlPath', 'projectId', 'project_id', 'latency'],
+  ...['isTrace', 'id', 'input', 'output', 'timestamp', 'htmlPath', 'projectId', 'project_id', 'latency'],
   ...['createdAt', 'created_at', 'updatedAt', 'updated_at', 'start_time', 'end_time', 'trace_id', 'observations'],
 ];
 
 /** Reads the rows of a Langfuse trace. */
 export function readLangfuse(rows: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
+  const around: (readonly [path: string, row: Json])[] = [];
   const scores: Record<string, number> = {};
   for (const row of inTime(rows)) {
-    if (row.isTrace === true) losses.addOthers(row, TRACE, 'trace');
-    else if (isScore(row)) readScore(row, scores, losses);
+    if (row.isTrace === true) {
+      losses.addOthers(row, TRACE, 'trace');
+      around.push(['trace', row]);
+    } else if (isScore(row)) readScore(row, scores, losses);
     else if (!GENERATIONS.includes(String(row.type))) {
-      losses.addOthers(row, OBSERVATION, `observations[type=${String(row.type)}]`);
+      const path = `observations[type=${String(row.type)}]`;
+      losses.addOthers(row, OBSERVATION, path);
+      around.push([path, row]);
     } else {
       losses.addOthers(row, OBSERVATION, 'observations[type=GENERATION]');
       const { messages, tools } = readAsked(row.input, losses, 'input');
-      const reply = readReplyMessage(replyOf(row.output), losses, 'output');
+      const reply = readReplyMessage(replyOf(row.output, losses, 'output'), losses, 'output');
       if (!reply || messages.length === 0)
         losses.add(`observations (a generation without ${reply ? 'input' : 'output'})`);
       else tree.add(messages, tools, reply, langfuseFacts(row, losses));
     }
   }
+  countHidden(tree, around, ['input', 'output'], losses);
   return { calls: tree.calls, rest: [], scores };
+}
+
+/** Counts the inputs and outputs of rows around the calls that no call shows. */
+function countHidden(
+  tree: RequestTree,
+  rows: readonly (readonly [path: string, row: Json])[],
+  fields: readonly string[],
+  losses: Losses,
+): void {
+  for (const [path, row] of rows) {
+    for (const field of fields) {
+      const value = row[field];
+      const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+      if (!isEmpty && !tree.shows(value)) losses.add(`${path}.${field} (in no call)`);
+    }
+  }
 }
 
 function readScore(row: Json, scores: Record<string, number>, losses: Losses): void {
@@ -164,7 +186,7 @@ export function readParameters(
 
 /** Fields of a run that are read. */
 const RUN = [
-  ...['id', 'trace_id', 'parent_run_id', 'parent_run_ids', 'run_type', 'name', 'inputs', 'outputs', 'start_time'],
+  ...['id', 'trace_id', 'parent_run_id', 'parent_run_ids', 'run_type', 'inputs', 'outputs', 'start_time'],
   ...['end_time', 'dotted_order', 'feedback_stats', 'extra', 'prompt_tokens', 'completion_tokens', 'total_tokens'],
   ...['child_run_ids', 'direct_child_run_ids', 'session_id', 'app_path', 'status', 'inputs_preview', 'outputs_preview'],
 ];
@@ -172,18 +194,23 @@ const RUN = [
 /** Reads the runs of a LangSmith trace. */
 export function readLangSmith(runs: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
+  const around: (readonly [path: string, row: Json])[] = [];
   const scores: Record<string, number> = {};
   for (const run of inTime(runs)) {
     readFeedback(run.feedback_stats, scores, losses);
     const isModel = run.run_type === 'llm';
     losses.addOthers(run, RUN, `runs[run_type=${String(run.run_type)}]`);
-    if (!isModel) continue;
+    if (!isModel) {
+      around.push([`runs[run_type=${String(run.run_type)}]`, run]);
+      losses.addOthers(unwrapJson(run.extra), [], 'extra');
+      continue;
+    }
     const extra = recordOf(unwrapJson(run.extra)) ?? {};
     const parameters = recordOf(extra.invocation_params) ?? {};
     losses.addOthers(extra, ['invocation_params'], 'extra');
     const asked = readAsked(run.inputs, losses, 'inputs');
     const tools = asked.tools.length > 0 ? asked.tools : readTools(parameters.tools, losses, 'invocation_params.tools');
-    const reply = readReplyMessage(replyOf(run.outputs), losses, 'outputs');
+    const reply = readReplyMessage(replyOf(run.outputs, losses, 'outputs'), losses, 'outputs');
     if (!reply || asked.messages.length === 0) {
       losses.add(`runs (a model's without ${reply ? 'inputs' : 'outputs'})`);
       continue;
@@ -191,10 +218,11 @@ export function readLangSmith(runs: readonly unknown[], losses: Losses): ReadEpi
     tree.add(asked.messages, tools, reply, {
       promptTokens: countOf(run.prompt_tokens),
       completionTokens: countOf(run.completion_tokens),
-      ...readParameters(parameters, losses, 'invocation_params', ['tools', 'model', 'model_name', '_type', 'stream']),
+      ...readParameters(parameters, losses, 'invocation_params', ['tools', '_type', 'stream']),
       ms: betweenTimes(run.start_time, run.end_time),
     });
   }
+  countHidden(tree, around, ['inputs', 'outputs'], losses);
   return { calls: tree.calls, rest: [], scores };
 }
 
@@ -230,17 +258,24 @@ export function readAsked(
   return { messages: [...before, ...own], tools: readTools(tools, losses, `${path}.tools`) };
 }
 
-/** Finds the message within what a model returned. */
-export function replyOf(given: unknown): unknown {
+/** Finds the message within what a model returned; the other fields around it are counted as lost. */
+export function replyOf(given: unknown, losses: Losses, path: string): unknown {
   const value = unwrapJson(given);
   if (!isRecord(value)) return value;
-  const [choice] = listOf(value.choices);
-  if (choice) return choice.message ?? choice.text;
-  const generations = Array.isArray(value.generations) ? value.generations.flat() : [];
-  const generation = recordOf(generations[0]);
-  if (generation) return generation.message ?? generation.text;
-  if (Array.isArray(value.output)) return value.output;
-  if (isRecord(value.output) || typeof value.output === 'string') return value.output;
+  const [choice, ...choices] = listOf(value.choices);
+  if (choice) {
+    losses.add(`${path}.choices[] (other choices)`, choices.length);
+    losses.addOthers(choice, ['index', 'message', 'text', 'finish_reason'], `${path}.choices[]`);
+    return choice.message ?? choice.text;
+  }
+  const [generation, ...generations] = listOf(Array.isArray(value.generations) ? value.generations.flat() : []);
+  if (generation) {
+    losses.add(`${path}.generations[] (other choices)`, generations.length);
+    losses.addOthers(value, ['generations', 'run'], path);
+    losses.addOthers(generation, ['message', 'text', 'type'], `${path}.generations[]`);
+    return generation.message ?? generation.text;
+  }
+  if (Array.isArray(value.output) || isRecord(value.output) || typeof value.output === 'string') return value.output;
   if (isRecord(value.message)) return value.message;
   return Array.isArray(value.messages) ? value.messages.slice(-1) : value;
 }

@@ -48,12 +48,14 @@ const READ = [
 export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
   const scores: Record<string, number> = {};
+  const around: Json[] = [];
   const read = spans.filter(isRecord).map((span) => ({ span, attributes: attributesOf(span.attributes) }));
   for (const { span, attributes } of read.sort((a, b) => compareTimes(startOf(a.span), startOf(b.span)))) {
     readScores(span, scores, losses);
     const operation = operationOf(span, attributes);
     if (operation === undefined || AROUND.includes(operation)) {
       countAround(operation, attributes, losses);
+      around.push(attributes);
       continue;
     }
     losses.addOthers(attributes, READ, 'attributes');
@@ -71,7 +73,8 @@ export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode
       continue;
     }
     const tools = readTools(attributes['gen_ai.tool.definitions'], losses, 'gen_ai.tool.definitions');
-    const [finish] = toList(attributes['gen_ai.response.finish_reasons']);
+    const [written] = listOf(unwrapJson(attributes['gen_ai.output.messages']));
+    const finish = toList(attributes['gen_ai.response.finish_reasons'])[0] ?? written?.finish_reason;
     tree.add(asked, tools, reply, {
       finish: FINISHES[String(finish)],
       promptTokens: countOf(attributes['gen_ai.usage.input_tokens']),
@@ -81,8 +84,19 @@ export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode
       ms: millisecondsOf(span),
     });
   }
+  for (const attributes of around) {
+    for (const name of SHOWN) if (!tree.shows(attributes[name])) losses.add(`attributes.${name} (in no call)`);
+  }
   return { calls: tree.calls, rest: [], scores };
 }
+
+/** Attributes of spans around the calls that the calls show too, as a rule. */
+const SHOWN = [
+  'gen_ai.input.messages',
+  'gen_ai.output.messages',
+  'gen_ai.tool.call.arguments',
+  'gen_ai.tool.call.result',
+];
 
 const FINISHES: Readonly<Record<string, ReplyFinish>> = {
   ...{ stop: 'stop', end_turn: 'stop', stop_sequence: 'stop' },
@@ -102,9 +116,8 @@ function operationOf(span: Json, attributes: Json): string | undefined {
 /** Counts what a span around the calls has of its own. A tool's arguments and result stand in the calls beside it. */
 function countAround(operation: string | undefined, attributes: Json, losses: Losses): void {
   if (operation === undefined) losses.add('spans (not of a model, agent or tool)');
-  const shown = ['gen_ai.operation.name', 'gen_ai.input.messages', 'gen_ai.output.messages'];
-  const ofTool = ['gen_ai.tool.name', 'gen_ai.tool.call.id', 'gen_ai.tool.call.arguments', 'gen_ai.tool.call.result'];
-  losses.addOthers(attributes, [...shown, ...ofTool], 'attributes');
+  const named = ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.tool.call.id'];
+  losses.addOthers(attributes, [...named, ...SHOWN], 'attributes');
 }
 
 function readInstructions(value: unknown, losses: Losses) {

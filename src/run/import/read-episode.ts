@@ -11,6 +11,7 @@ import type {
 } from '../../core/model-call.ts';
 import type { Decision, Trajectory, Turn } from '../../core/trajectory.ts';
 import { CallTree, type TreeCall } from '../../gateway/call-tree.ts';
+import { unwrapJson } from './read-messages.ts';
 
 /** Call of a model with its reply, as it was read. */
 export interface ReadCall {
@@ -196,5 +197,32 @@ export class RequestTree {
 
   get calls(): readonly ReadCall[] {
     return this.#builder.calls;
+  }
+
+  /** Texts of all messages, and the arguments of all calls as sorted JSON. */
+  #texts: ReadonlySet<string> | undefined;
+
+  /**
+   * True for a value that some call shows: a text of its is a message's, or it is the arguments of a call. Also for no value.
+   * To be asked once all calls are there.
+   */
+  shows(given: unknown): boolean {
+    const value = unwrapJson(given);
+    if (value === undefined || value === null || value === '') return true;
+    if (!this.#texts) {
+      const texts = new Set<string>();
+      for (const { messages, reply } of this.calls) {
+        for (const { content } of [...messages, reply]) if (content !== '') texts.add(content);
+        for (const call of reply.calls ?? []) texts.add(JSON.stringify(unwrapJson(call.arguments)));
+      }
+      this.#texts = texts;
+    }
+    const texts = this.#texts;
+    const isShown = (one: unknown): boolean => {
+      if (typeof one === 'string') return texts.has(one);
+      if (typeof one !== 'object' || one === null) return texts.has(String(one));
+      return texts.has(JSON.stringify(one)) || Object.values(one).some(isShown);
+    };
+    return isShown(given) || isShown(value);
   }
 }

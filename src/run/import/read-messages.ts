@@ -19,30 +19,31 @@ const ROLES: Readonly<Record<string, Role>> = {
 };
 
 /** Keys of a message that are read here; others are lost. */
-const READ = [
+const MESSAGE = [
+  ...['role', 'content', 'parts', 'type', 'id', 'tool_calls', 'tool_call_id', 'function_call', 'reasoning_content'],
+  ...['reasoning', 'additional_kwargs', 'is_error', 'finish_reason', 'call_id'],
+];
+/** Keys of the result of a tool: its name is that of the call. */
+const RESULT = [...MESSAGE, 'name', 'status'];
+/** Keys of an item of the responses API. */
+const ITEM = ['type', 'id', 'call_id', 'name', 'arguments', 'output', 'summary', 'status'];
+/** Keys of a part of a message. */
+const PART = [
   ...[
-    'role',
-    'content',
-    'parts',
     'type',
-    'tool_calls',
-    'tool_call_id',
-    'function_call',
-    'reasoning_content',
+    'text',
+    'content',
+    'thinking',
     'reasoning',
-  ],
-  ...[
-    'additional_kwargs',
-    'status',
-    'is_error',
-    'finish_reason',
-    'call_id',
-    'output',
-    'summary',
-    'arguments',
-    'name',
+    'refusal',
     'id',
+    'name',
+    'input',
+    'arguments',
+    'args',
+    'response',
   ],
+  ...['result', 'output', 'toolCallId', 'toolName', 'tool_use_id', 'is_error'],
 ];
 
 /** Message that is read, and the results that came in it. */
@@ -104,10 +105,10 @@ function readOne(given: unknown, messages: ConversationMessage[], losses: Losses
     return;
   }
   const { message, role: kind } = unwrapSerialised(given);
-  losses.addOthers(message, READ, path);
   const draft: Draft = { text: '', reasoning: '', calls: [], results: [] };
   // Items of the responses API.
   if (readItem(message, draft, losses, path)) {
+    losses.addOthers(message, ITEM, path);
     addDraft('assistant', draft, messages, true);
     return;
   }
@@ -116,6 +117,12 @@ function readOne(given: unknown, messages: ConversationMessage[], losses: Losses
     losses.add(`${path} (role ${String(message.role ?? message.type)})`);
     return;
   }
+  losses.addOthers(message, role === 'tool' ? RESULT : MESSAGE, path);
+  losses.addOthers(
+    message.additional_kwargs,
+    ['tool_calls', 'function_call', 'reasoning_content'],
+    `${path}.additional_kwargs`,
+  );
   readContent(message.parts ?? message.content, draft, losses, path);
   readReasoning(message, draft);
   if (role === 'tool') {
@@ -230,12 +237,15 @@ function readPart(part: unknown, draft: Draft, losses: Losses, path: string): vo
     }
     default:
       losses.add(`${path}.content[type=${String(type)}]`);
+      return;
   }
+  losses.addOthers(part, PART, `${path}.content[]`);
 }
 
 /** Calls of OpenAI's messages and of LangChain's. The same calls stand twice in many of the latter. */
 function readCalls(message: Json, draft: Draft, losses: Losses, path: string): void {
-  const { tool_calls: direct, function_call: legacy, additional_kwargs: more } = message;
+  const { tool_calls: direct, additional_kwargs: more } = message;
+  const legacy = message.function_call ?? recordOf(more)?.function_call;
   if (draft.calls.length > 0) return;
   const listed = [direct, recordOf(more)?.tool_calls].find((one) => Array.isArray(one) && one.length > 0);
   const all = Array.isArray(listed) ? listed : legacy === undefined || legacy === null ? [] : [legacy];
