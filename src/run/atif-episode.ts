@@ -5,6 +5,7 @@
  */
 import { type AgentCall, type AgentReply, createReplyMessage } from '../core/agent-call.ts';
 import { followReplies, isCallEpisode } from '../core/call-episode.ts';
+import { append, largestOf } from '../core/extremes.ts';
 import { parseJson } from '../core/json-text.ts';
 import type { AssistantMessage, ConversationMessage, Tool } from '../core/model-call.ts';
 import { isRecord, recordOf } from '../core/record.ts';
@@ -206,10 +207,10 @@ function callDocument(episode: TraceLine, version: string): AtifDocument {
   }
   const steps = new Map<number, Json>();
   const [first, ...others] = heads.map((head) => chainDocument(head, calls, next, steps));
-  for (const [i, { document, head }] of others.entries()) {
+  for (const [i, { head }] of others.entries()) {
     // The conversation was begun behind the newest reply before it.
-    const before = [...steps.keys()].filter((number) => number < head && !document.numbers.has(number));
-    const starter = steps.get(Math.max(...before.filter((number) => first!.document.numbers.has(number))))!;
+    const before = [...steps.keys()].filter((number) => number < head && first!.document.numbers.has(number));
+    const starter = steps.get(largestOf(before))!;
     const results = ((recordOf(starter.observation)?.results ?? []) as Json[]).slice();
     results.push({ subagent_trajectory_ref: [{ trajectory_id: `conversation-${i + 1}` }] });
     starter.observation = { results };
@@ -238,12 +239,12 @@ function answeredTurns(episode: TraceLine): Map<number, AnsweredTurn> {
     if (decision) {
       // A call that continues the newest reply appends to its ids; any other begins a prompt.
       if (call.parent !== before || call.parent === null) running = [...decision.context];
-      else running?.push(...decision.context);
+      else if (running) append(running, decision.context);
     }
     const prompt = running && decision ? [...running] : undefined;
     if (reply) calls.set(call.call, { call, tools, reply, turn: turn as Turn, prompt, message: NO_MESSAGE });
-    if (decision?.kind === 'tokens') running?.push(...decision.tokens);
-    else running = undefined;
+    if (decision?.kind !== 'tokens') running = undefined;
+    else if (running) append(running, decision.tokens);
     before = call.call;
   }
   return calls;

@@ -39,7 +39,6 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/commands/compare.ts',
     'src/cli/commands/export.ts',
     'src/run/import/import-traces.ts',
-    'src/storage/conversation-parquet.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-files.ts',

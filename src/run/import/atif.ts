@@ -5,6 +5,7 @@
  * sub-agents.
  * @see https://harborframework.com/docs/trajectory-format
  */
+import { append } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, ToolCall } from '../../core/model-call.ts';
 import { isRecord, recordOf } from '../../core/record.ts';
 import type { TokensDecision } from '../../core/trajectory.ts';
@@ -92,7 +93,7 @@ class AtifReader {
     const tools = readTools(agent?.tool_definitions, losses, 'agent.tool_definitions');
     const forked = recordOf(recordOf(document.extra)?.longplay)?.parent;
     let parent: number | null = typeof forked === 'number' ? this.#placeOf(forked) : null;
-    const whole: ConversationMessage[] = [];
+    let whole: ConversationMessage[] = [];
     let fresh: ConversationMessage[] = [];
     let tokens: number[] | undefined;
     for (const step of listOf(document.steps)) {
@@ -112,10 +113,10 @@ class AtifReader {
         parent = this.builder.add(parent, asked, message as AssistantMessage, tools, facts);
         this.#note(step, parent);
         tokens = promptWith(step);
-        whole.push(...fresh, message);
+        whole = [...whole, ...fresh, message];
         fresh = [];
       } else if (!(step.is_copied_context === true && parent !== null)) fresh.push(message);
-      fresh.push(...this.#readResults(step));
+      append(fresh, this.#readResults(step));
       if (this.#runBelow(step) && isCall) tokens = undefined;
     }
     return fresh;

@@ -176,12 +176,15 @@ function createReader(partsOf: (value: unknown) => readonly KeyedPart[]): (place
   let last: (Place & { readonly parts: readonly KeyedPart[] }) | undefined;
   return ({ file, offset }) => {
     if (last?.file === file && last.offset === offset) return last.parts;
-    const parts: KeyedPart[] = [];
-    if (isLines(file)) {
-      const [line] = wholeLines(file, offset, 1);
-      parts.push(...partsOf(parseJson(line?.text ?? readRest(file, offset) ?? 'null')));
-    } else for (const { value } of readRecords(file, () => {})) parts.push(...partsOf(value));
+    const parts = valuesAt(file, offset).flatMap(partsOf);
     last = { file, offset, parts };
     return parts;
   };
+}
+
+/** Values of a line, or of a file that is one JSON value. */
+function valuesAt(file: string, offset: number): unknown[] {
+  if (!isLines(file)) return [...readRecords(file, () => {})].map(({ value }) => value);
+  const [line] = wholeLines(file, offset, 1);
+  return [parseJson(line?.text ?? readRest(file, offset) ?? 'null')];
 }
