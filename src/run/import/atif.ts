@@ -69,6 +69,7 @@ class AtifReader {
   readonly #losses: Losses;
   readonly #open: ((path: string) => unknown) | undefined;
   readonly #below = new Map<string, Json>();
+  readonly #files = new Map<string, unknown>();
   readonly #seen = new Set<unknown>();
   /** Places of calls by the numbers that our export gave them. */
   readonly #numbers = new Map<number, number>();
@@ -175,7 +176,7 @@ class AtifReader {
       listOf(one.subagent_trajectory_ref),
     );
     for (const { trajectory_id: id, trajectory_path: path } of references) {
-      const opened = typeof path === 'string' ? this.#open?.(path) : undefined;
+      const opened = typeof path === 'string' ? this.#openOnce(path) : undefined;
       const below = this.#below.get(String(id)) ?? recordOf(opened);
       if (!below) this.#losses.add('steps[].observation.results[].subagent_trajectory_ref (not found)');
       else if (!this.#seen.has(below)) {
@@ -184,6 +185,12 @@ class AtifReader {
       }
     }
     return references.length > 0;
+  }
+
+  /** Opens a file, once: documents may name each other in a circle. */
+  #openOnce(path: string): unknown {
+    if (!this.#files.has(path)) this.#files.set(path, this.#open?.(path));
+    return this.#files.get(path);
   }
 
   #readFacts(step: Json, before: readonly number[] | undefined): CallFacts {

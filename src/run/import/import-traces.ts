@@ -3,7 +3,7 @@
  * `export` read. Sources are read record by record; what a trace cannot hold is counted in a report.
  */
 import { existsSync } from 'node:fs';
-import { basename, dirname, extname, join, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve, sep } from 'node:path';
 import { readJsonFile } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { recordOf } from '../../core/record.ts';
@@ -261,10 +261,18 @@ function* findDocuments(file: string, losses: Losses, onBad: (bad: BadRecord) =>
       yield { at, restored: { trajectory, purpose, label } };
       continue;
     }
-    const open = (path: string) => quietJson(join(dirname(file), path)) ?? quietJson(path);
+    const open = (path: string) => openBeside(file, path);
     const read = readAtif(at.value, { losses, open });
     yield { at, read: { ...read, scores: { ...readTrialRewards(file), ...read.scores } } };
   }
+}
+
+/** Opens the file of a sub-agent: in the document's folder or below, nowhere else, and by its name alone beside it. */
+function openBeside(file: string, path: string): unknown {
+  const folder = dirname(resolve(file));
+  const named = resolve(folder, path);
+  const isWithin = named.startsWith(folder + sep);
+  return (isWithin ? quietJson(named) : undefined) ?? quietJson(join(folder, basename(path)));
 }
 
 function placeOf({ file, line }: SourceRecord): Omit<BadRecord, 'why'> {
