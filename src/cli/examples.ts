@@ -36,8 +36,14 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   export: [
     'export runs/run --out episodes.json',
     'export runs/run --out turns.parquet --success',
+    'export runs/run --format atif --out trajectories',
     'export runs/run --to adapter --out adapter',
     'export runs/run --to gguf --out model.gguf --type q8_0',
+  ],
+  import: [
+    'import traces.jsonl',
+    'import jobs/mine --from atif --out runs/theirs',
+    'import spans.jsonl --from otel --json',
   ],
   envs: ['envs', 'envs --json'],
   'check-env': ['check-env ./my/env.mjs', 'check-env ./my/env.mjs --option size=small --cases 200'],

@@ -23,6 +23,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   'optimize-prompt': async () => (await import('./commands/optimize-prompt.ts')).optimizePromptCommand,
   view: async () => (await import('./commands/view.ts')).view,
   export: async () => (await import('./commands/export.ts')).exportTraces,
+  import: async () => (await import('./commands/import.ts')).importCommand,
   envs: async () => (await import('./commands/envs.ts')).envs,
   'check-env': async () => (await import('./commands/check-env.ts')).checkEnv,
   'new-env': async () => (await import('./commands/new-files.ts')).newEnv,

@@ -17,7 +17,8 @@ interface AnsweredCall {
   reply: AgentReply | undefined;
 }
 
-type CallTurn = Pick<Turn, 'observation' | 'action' | 'partial' | 'untrained'>;
+/** Turn as far as a conversation is made of it. */
+export type CallTurn = Pick<Turn, 'observation' | 'action' | 'partial' | 'untrained'>;
 
 /** True for an episode of calls. */
 export function isCallEpisode(turns: readonly Pick<Turn, 'observation'>[]): boolean {
@@ -43,7 +44,7 @@ export function listConversations(turns: readonly CallTurn[]): CallConversation[
 }
 
 /** Turn as its call and what it replied. */
-interface FollowedTurn {
+export interface FollowedTurn {
   readonly turn: CallTurn;
   readonly call: AgentCall;
   readonly tools: readonly Tool[];
@@ -52,7 +53,7 @@ interface FollowedTurn {
 }
 
 /** Follows the turns of an episode: which call each answers, and by which reply. @throws {RangeError} as `listConversations` */
-function* followReplies(turns: readonly CallTurn[]): Generator<FollowedTurn> {
+export function* followReplies(turns: readonly CallTurn[]): Generator<FollowedTurn> {
   const toolsOf = new Map<number, readonly Tool[]>();
   const chooser = new ReplyChooser();
   let call: AgentCall | undefined;

@@ -1,10 +1,13 @@
 /** Exports episodes in the forms that other trainers read. Pure. */
 import { isCallEpisode, listConversations } from '../core/call-episode.ts';
+import { parseJson } from '../core/json-text.ts';
+import { isRecord } from '../core/record.ts';
 import { episodeReturn } from '../core/trajectory.ts';
 import { printChatMessage } from '../policy/remote/chat-body.ts';
+import type { ConversationRow } from '../storage/conversation-parquet.ts';
 import type { TraceLine } from '../storage/trace.ts';
 import { buildRecordedConversation, type Message, type RecordedMessage } from '../text/prompts/conversation.ts';
-import { printChatTool } from '../text/tools/plain-tools.ts';
+import { printChatTool, renderPlainTools } from '../text/tools/plain-tools.ts';
 
 /** Record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
 export interface AgentTraj {
@@ -91,6 +94,45 @@ export function chatRecords(episode: TraceLine): readonly (ChatRecord | Conversa
     task,
     reward,
     success,
+  }));
+}
+
+/**
+ * Chat records as TRL's and Unsloth's trainers give them to a chat template: the arguments of calls are objects. Templates
+ * print a text of JSON as a text, within quotation marks. Broken arguments stay as they were written.
+ */
+export function templateRecords(episode: TraceLine): readonly object[] {
+  return chatRecords(episode).map((record) => ({ ...record, messages: record.messages.map(parseArguments) }));
+}
+
+function parseArguments(message: object): object {
+  const { tool_calls: calls } = message as { readonly tool_calls?: readonly ChatCall[] };
+  if (!calls) return message;
+  const parsed = calls.map((call) => {
+    let value: unknown;
+    try {
+      value = parseJson(call.function.arguments);
+    } catch {} // as it was written
+    return isRecord(value) ? { ...call, function: { ...call.function, arguments: value } } : call;
+  });
+  return { ...message, tool_calls: parsed };
+}
+
+interface ChatCall {
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/**
+ * Conversations of an episode in plain messages, as verl's datasets read them: declared tools and calls are text in Hermes's
+ * form, since a column of Parquet has one shape for the schemas of all tools.
+ */
+export function conversationRows(episode: TraceLine): readonly ConversationRow[] {
+  const { turns, task, success } = episode;
+  const facts = { env: task.env, task: task.index, reward: episodeReturn(episode), success };
+  if (!isCallEpisode(turns)) return [{ messages: buildRecordedConversation(episode).map(plainMessage), ...facts }];
+  return listConversations(turns).map(({ messages, tools }) => ({
+    messages: renderPlainTools(messages, tools),
+    ...facts,
   }));
 }
 

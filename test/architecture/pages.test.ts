@@ -17,6 +17,7 @@ const PAGES: Readonly<Record<string, number>> = {
   'src/runtime/README.md': 130,
   'src/cluster/README.md': 100,
   'src/storage/README.md': 90,
+  'src/run/import/README.md': 50,
   'src/policy/README.md': 110,
   'src/policy/pretrained/README.md': 110,
   'src/learning/README.md': 130,

@@ -43,6 +43,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/commands/compare.ts',
     'src/cli/commands/export.ts',
     'src/run/rescore/rescore.ts',
+    'src/run/import/import-traces.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-files.ts',

@@ -60,6 +60,10 @@ const circle = file('circle.yaml', 'tasks: &a { labels: *a }\n');
 const noWorld = file('no-world.mjs', 'export const answer = 42;\n');
 const syntax = file('syntax.mjs', 'export const = 1;\n');
 const corpus = file('corpus.jsonl', '{"id": "1", "contents": "A title\\nsome text"}\n');
+const chatLog = file(
+  'chat.jsonl',
+  '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n',
+);
 const noCorpus = file('no-corpus.jsonl', 'not json\n');
 const noTrace = file('no-trace.jsonl', '{"format": 1}\n');
 const trained = join(folder, 'trained');
@@ -396,7 +400,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'misspelt',
     () => ['export', traces, '--format', 'parqet', '--out', 'x'],
-    /--format.*Allowed choices are agenttraj, chatml, dpo, parquet/,
+    /--format.*Allowed choices are agenttraj, chatml, trl, dpo, atif, verl, parquet/,
   ],
   [
     'wrong file',
@@ -547,6 +551,36 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong file', () => ['replay', quickstart], /quickstart\.yaml/],
   ['misspelt', () => ['view', traces, '--prot', '1'], /unknown option '--prot'.*--port/],
   ['wrong file', () => ['view', quickstart], /quickstart\.yaml/],
+  ['absent', () => ['import'], /missing required argument 'source'/],
+  [
+    'absent',
+    () => ['import', '/nowhere', '--out', join(folder, 'x')],
+    /\/nowhere does not exist; give a file or a folder/,
+  ],
+  [
+    'misspelt',
+    () => ['import', corpus, '--from', 'otlp', '--out', join(folder, 'x')],
+    /--from.*Allowed choices are atif/,
+  ],
+  ['wrong file', () => ['import', corpus, '--out', join(folder, 'x')], /of no format that is known \(atif, otel/],
+  [
+    'wrong file',
+    () => ['import', noCorpus, '--from', 'otel', '--out', join(folder, 'x')],
+    /found none; .*it is no JSON/,
+  ],
+  ['wrong file', () => ['import', traces, '--from', 'atif', '--out', join(folder, 'x')], /it is no document of ATIF/],
+  ['taken', () => ['import', chatLog, '--out', trained], /exists already; choose another place with --out/],
+  [
+    'read-only',
+    () => ['import', chatLog, '--from', 'openai', '--out', `${READ_ONLY}/x`],
+    /cannot write \/sys\/nowhere\/x/,
+  ],
+  [
+    'contradiction',
+    () => ['export', traces, '--format', 'verl', '--out', join(folder, 'x.jsonl')],
+    /its ending names chatml, --format names verl/,
+  ],
+  ['taken', () => ['export', traces, '--format', 'atif', '--out', trained], /exists already; choose another place/],
   ['misspelt', () => ['export', traces, '--succes', '--out', 'x.json'], /unknown option '--succes'.*--success/],
   ['wrong file', () => ['export', quickstart, '--out', join(folder, 'x.json')], /quickstart\.yaml/],
   ['misspelt', () => ['check-env', 'textcrat'], /did you mean 'textcraft'\?/],

@@ -1,17 +1,27 @@
 /** Command `longplay export`: episodes for other trainers and tools. */
-import { closeSync, openSync } from 'node:fs';
-import { extname } from 'node:path';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
+import { readJsonFile } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { EXPORT_TYPES, type ExportType } from '../../policy/pretrained/gguf/export.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
+import { atifDocument } from '../../run/atif-episode.ts';
 import { EXPORT_FORMS, type ExportForm, exportPolicy } from '../../run/export-policy.ts';
-import { agentTraj, chatRecords, preferenceRecord } from '../../run/export-traces.ts';
+import {
+  agentTraj,
+  chatRecords,
+  conversationRows,
+  preferenceRecord,
+  templateRecords,
+} from '../../run/export-traces.ts';
 import { pairUp } from '../../run/offline/preference.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
-import { writeAll, writeWhole } from '../../storage/atomic-file.ts';
+import { packageRoot } from '../../runtime/module-url.ts';
+import { makeFolder, writeAll, writeFileAtomic, writeWhole } from '../../storage/atomic-file.ts';
+import { writeConversations } from '../../storage/conversation-parquet.ts';
 import { writeParquet } from '../../storage/parquet.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { type StoredEpisode, TraceStore } from '../../storage/trace-store.ts';
@@ -19,14 +29,18 @@ import { reportLosses, runCommand } from '../fail.ts';
 import { refuseFlags } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 
-type Format = 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
+const FORMATS = ['agenttraj', 'chatml', 'trl', 'dpo', 'atif', 'verl', 'parquet'] as const;
+type Format = (typeof FORMATS)[number];
 
 /** Formats by the ending of the file to write; the first is the default. */
 const BY_ENDING: Readonly<Record<string, readonly Format[]>> = {
   '.json': ['agenttraj'],
-  '.jsonl': ['chatml', 'dpo'],
-  '.parquet': ['parquet'],
+  '.jsonl': ['chatml', 'trl', 'dpo', 'atif'],
+  '.parquet': ['parquet', 'verl'],
 };
+
+/** Formats of a binary file. */
+const BINARY: readonly Format[] = ['parquet', 'verl'];
 
 interface ExportFlags {
   readonly format?: Format;
@@ -46,8 +60,8 @@ export function exportTraces(program: Command): void {
     .addOption(
       new Option(
         '--format <format>',
-        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn; by default what the ending of --out names',
-      ).choices(['agenttraj', 'chatml', 'dpo', 'parquet']),
+        'AgentTraj JSON; ChatML JSONL (for Axolotl, prime-rl); the same for TRL and Unsloth, arguments as objects; pairs of better and worse episodes of a task (for TRL’s DPO); ATIF as JSONL, or a folder of documents; Parquet with a conversation a row for verl, or a turn a row; by default what the ending of --out names',
+      ).choices(FORMATS),
     )
     .addOption(
       new Option(
@@ -92,7 +106,7 @@ function formatOf({ format, out }: ExportFlags): Format {
     throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); give --format`);
   }
   // JSON is JSON, whatever its ending; Parquet is not.
-  if (format !== undefined && fitting && (format === 'parquet') !== fitting.includes('parquet')) {
+  if (format !== undefined && fitting && BINARY.includes(format) !== BINARY.includes(fitting[0]!)) {
     throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names ${fitting[0]}, --format names ${format}`);
   }
   return format ?? fitting![0]!;
@@ -127,9 +141,16 @@ function exportCommand(path: string, flags: ExportFlags): void {
       yield episode;
     }
   };
-  writing(flags.out, (draft) =>
-    format === 'parquet' ? writeParquet(draft, episodes()) : writeText(draft, format, episodes()),
-  );
+  // A document of ATIF is a file; JSON lines hold many.
+  if (format === 'atif' && extname(flags.out) === '') writeDocuments(flags.out, episodes());
+  else
+    writing(flags.out, (draft) =>
+      format === 'parquet'
+        ? writeParquet(draft, episodes())
+        : format === 'verl'
+          ? writeConversations(draft, flatten(episodes(), conversationRows))
+          : writeText(draft, format, episodes()),
+    );
   line.end();
   stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
 }
@@ -189,14 +210,46 @@ function writePairs(
   return written;
 }
 
-/** Writes text forms episode by episode: AgentTraj as one JSON list, ChatML as one object per line. */
-function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Iterable<TraceLine>): void {
+/** Writes documents of ATIF, a file each, into a new folder. @throws {UserError} RUN_EXISTS, NO_PERMISSION */
+function writeDocuments(folder: string, episodes: Iterable<TraceLine>): void {
+  if (existsSync(folder))
+    throw new UserError('RUN_EXISTS', `${folder} exists already; choose another place with --out`);
+  const version = packageVersion();
+  explaining(folder, () => {
+    makeFolder(folder);
+    let written = 0;
+    for (const episode of episodes) {
+      const name = `${String(written++).padStart(6, '0')}.json`;
+      writeFileAtomic(join(folder, name), `${JSON.stringify(atifDocument(episode, version))}\n`);
+    }
+  });
+}
+
+function packageVersion(): string {
+  return (readJsonFile(new URL('package.json', packageRoot)) as { version: string }).version;
+}
+
+function* flatten<T>(episodes: Iterable<TraceLine>, rowsOf: (episode: TraceLine) => readonly T[]): Generator<T> {
+  for (const episode of episodes) yield* rowsOf(episode);
+}
+
+/** Records of an episode, one a line, by format. */
+const RECORDS: Readonly<Record<'chatml' | 'trl' | 'atif', (episode: TraceLine, version: string) => readonly object[]>> =
+  {
+    chatml: chatRecords,
+    trl: templateRecords,
+    atif: (episode, version) => [atifDocument(episode, version)],
+  };
+
+/** Writes text forms episode by episode: AgentTraj as one JSON list, the others as one object per line. */
+function writeText(path: string, format: keyof typeof RECORDS | 'agenttraj', episodes: Iterable<TraceLine>): void {
   const file = openSync(path, 'w');
   try {
+    const version = packageVersion();
     let first = true;
     for (const episode of episodes) {
-      if (format === 'chatml') {
-        for (const record of chatRecords(episode)) writeAll(file, `${JSON.stringify(record)}\n`);
+      if (format !== 'agenttraj') {
+        for (const record of RECORDS[format](episode, version)) writeAll(file, `${JSON.stringify(record)}\n`);
       } else writeAll(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
       first = false;
     }
