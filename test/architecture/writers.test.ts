@@ -38,6 +38,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/storage/order-file.ts',
     'src/cli/commands/compare.ts',
     'src/cli/commands/export.ts',
+    'src/cli/commands/preflight.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-files.ts',
@@ -60,6 +61,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'a folder of its own that goes': [
     'src/run/check-model.ts',
     'src/run/play-sample.ts',
+    'src/run/preflight/preflight.ts',
     'src/world/mcp/episode-folder.ts',
     'actors/env/beacon.ts',
   ],

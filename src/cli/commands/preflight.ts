@@ -1,8 +1,10 @@
 /** Command `longplay preflight`: finds out what a run has to expect, before hours of a GPU are bought. */
+import { accessSync, constants } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { duration } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
-import { UserError } from '../../core/errors.ts';
+import { messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import { HARDWARE, UTILISATION } from '../../run/preflight/hardware.ts';
 import { type PreflightReport, preflight } from '../../run/preflight/preflight.ts';
@@ -54,6 +56,7 @@ async function preflightFile(path: string, flags: PreflightFlags): Promise<void>
     throw new UserError('BAD_ARGUMENT', 'preflight: --price: it needs --hardware, whose hours are counted');
   }
   if (utilisation === 0) throw new UserError('BAD_ARGUMENT', 'preflight: --utilisation: expected a number above 0');
+  if (flags.out !== undefined) refuseUnwritable(flags.out);
   const config = readConfigFile(path, set);
   const progress = new ProgressLine();
   const interrupt = new AbortController();
@@ -68,11 +71,30 @@ async function preflightFile(path: string, flags: PreflightFlags): Promise<void>
     progress.end();
     stopListening();
   }
-  if (flags.out !== undefined) writeFileAtomic(flags.out, `${JSON.stringify({ format: 1, ...report }, null, 2)}\n`);
   if (json) out.json({ format: 1, ...report });
   else for (const line of reportLines(report)) out.line(line);
   if (report.interrupted) err.line('longplay: interrupted; what was not found out is left out');
   process.exitCode = report.interrupted ? 1 : exitCodeOf(report.rows);
+  // Last, so that a disk which refuses it takes nothing of the report away.
+  if (flags.out !== undefined) writeReport(flags.out, report);
+}
+
+/** Refuses a file that cannot be written, before minutes are spent. @throws {UserError} NO_PERMISSION */
+function refuseUnwritable(path: string): void {
+  try {
+    accessSync(dirname(resolve(path)), constants.W_OK);
+  } catch (thrown) {
+    throw new UserError('NO_PERMISSION', `preflight: cannot write ${path}: ${messageOf(thrown)}`);
+  }
+}
+
+/** Writes the report as JSON. @throws {UserError} NO_PERMISSION for what the system refuses */
+function writeReport(path: string, report: PreflightReport): void {
+  try {
+    writeFileAtomic(path, `${JSON.stringify({ format: 1, ...report }, null, 2)}\n`);
+  } catch (thrown) {
+    throw new UserError('NO_PERMISSION', `preflight: cannot write ${path}: ${messageOf(thrown)}`);
+  }
 }
 
 /** Lines of a report: verdict, part and name, then what was found and what to do. */

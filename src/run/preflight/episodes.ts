@@ -70,7 +70,7 @@ export function groupsOf(episodes: readonly Trajectory[]): readonly (readonly Tr
 }
 
 /** Share of groups of two or more whose returns differ, which alone teach something; NaN without such a group. */
-export function mixedShare(groups: readonly (readonly Trajectory[])[]): number {
+export function measureMixedShare(groups: readonly (readonly Trajectory[])[]): number {
   const compared = groups.filter(({ length }) => length > 1);
   return mean(compared.map((group) => (new Set(group.map(episodeReturn)).size > 1 ? 1 : 0)));
 }

@@ -1,7 +1,7 @@
 /** Estimate of a whole run: tokens, time here, time and cost on other hardware. Pure; every figure has its formula beside it. */
 import { countOperations, type Hardware } from './hardware.ts';
 
-/** What an estimate is made from. */
+/** Input of an estimate: limits and sizes of the run, and what was measured. */
 export interface EstimateInput {
   readonly stop: {
     readonly updates?: number | undefined;

@@ -149,7 +149,7 @@ async function investigate(session: Session, began: number): Promise<PreflightRe
   };
 
   const random = keep('random', await playRule(session, undefined, slice(SHARES.random)));
-  rows.push(...judgePlay(random, env.id));
+  append(rows, judgePlay(random, env.id));
   let oracle: Play | undefined;
   if (world.createOracle) {
     oracle = keep('oracle', await playOracle(session, slice(SHARES.oracle)));
@@ -171,13 +171,13 @@ async function investigate(session: Session, began: number): Promise<PreflightRe
   const toy = canChoose ? await trainToy(session) : undefined;
   if (toy) keep('toy', toy.play);
   const best = [...(oracle ? [oracle] : []), ...(toy ? [lastTenth(toy.play)] : [])];
-  rows.push(...judgeRules(random, rulePlays, best));
+  append(rows, judgeRules(random, rulePlays, best));
   if (toy) {
-    rows.push(...judgeToy(toy.play, [random, ...rulePlays.map(({ play }) => play), ...(oracle ? [oracle] : [])]));
-    rows.push(...judgeParts([toy.play, random]));
+    append(rows, judgeToy(toy.play, [random, ...rulePlays.map(({ play }) => play), ...(oracle ? [oracle] : [])]));
+    append(rows, judgeParts([toy.play, random]));
   }
-  rows.push(...(model?.rows ?? []));
-  const input = kind.learns ? estimateInput(session, random, toy, model) : undefined;
+  append(rows, model?.rows ?? []);
+  const input = kind.learns ? collectInput(session, random, toy, model) : undefined;
   const estimate = input && estimateRun(input);
   const hardware: HardwareTime[] = [];
   if (input && estimate) {
@@ -388,7 +388,8 @@ async function tryModel(session: Session, random: Play, ms: number): Promise<Mod
     const facts = readModelFacts(here.policy.path!);
     const memory = memoryRow(here, facts.config);
     const prompt = worldPrompt(world, config.env.options, env.description);
-    const readTokens = countReadTokens(here, prompt, random.episodes);
+    // Before anything is loaded: instructions that do not fit are refused here.
+    const readTokens = countTokens(here, prompt, random.episodes, 'read');
     const rows: Row[] = [];
     let played: Play | undefined;
     // One behind a generation server is asked by the run alone: its adapters are the server's business.
@@ -411,7 +412,7 @@ async function tryModel(session: Session, random: Play, ms: number): Promise<Mod
         });
       }
     }
-    const tokens = (played && countPlayedTokens(here, played.episodes)) ?? readTokens;
+    const tokens = (played && countTokens(here, prompt, played.episodes, 'played')) ?? readTokens;
     const all = [...(tokens ? [judgeTokens(tokens)] : []), ...rows, memory.row];
     return {
       rows: all,
@@ -444,59 +445,41 @@ function memoryRow({ policy, learner }: RunConfig, model: ReturnType<typeof read
   return { parameters, row: judgeMemory(baseBytes[policy.quantize] + chosen.stateBytes + kept, totalmem(), what) };
 }
 
-/** Counts tokens of episodes that a model played. @returns undefined where it played none */
-function countPlayedTokens(config: RunConfig, episodes: readonly Trajectory[]): TokenFacts | undefined {
-  const lengths = episodes.map(({ turns }) =>
-    turns.map(({ decision }) =>
-      decision?.kind === 'tokens'
-        ? decision.context.length + decision.tokens.length
-        : (decision?.context.length ?? 0) + (decision ? 1 : 0),
-    ),
-  );
-  const turns = lengths.flat();
-  if (turns.length === 0) return undefined;
-  const sums = lengths.map((one) => one.reduce((a, b) => a + b, 0));
-  // An upper bound where conversations are rendered anew: the longest turn is known, not the sum.
-  const longest = Math.min(config.policy.chat.contextTokens, largest(sums) + config.policy.maxTokens);
-  return {
-    ...{ from: 'played', episodes: episodes.length, perTurn: mean(turns), perEpisode: mean(sums), longest },
-    ...{ contextTokens: config.policy.chat.contextTokens, refused: 0 },
-  };
-}
-
-/** Counts tokens of random episodes as the model would read them, by its tokenizer and prompt; undefined without an episode. */
-function countReadTokens(
+/**
+ * Counts tokens of episodes as the configured model reads them, by its tokenizer and prompt; undefined without a turn.
+ * @param from `played`: the episodes hold the model's own tokens; `read`: their actions are text, read as its replies
+ */
+function countTokens(
   config: RunConfig,
   prompt: ReturnType<typeof worldPrompt>,
   episodes: readonly Trajectory[],
+  from: TokenFacts['from'],
 ): TokenFacts | undefined {
   const { codec, chat } = setUpReader(config, prompt);
   const sums: number[] = [];
   let [turns, refused, longest] = [0, 0, 0];
   for (const episode of episodes) {
     let sum = 0;
-    replayTurns(codec, episode, (transcript) => {
+    replayTurns(codec, episode, (transcript, turn) => {
       turns++;
       if (transcript.refusal) refused++;
-      sum += transcript.takeContext().length;
+      const { decision } = episode.turns[turn]!;
+      sum += transcript.takeContext().length + (decision?.kind === 'tokens' ? decision.tokens.length : 0);
       longest = Math.max(longest, transcript.prompt.tokens.length + transcript.tokens.length + config.policy.maxTokens);
     });
     sums.push(sum);
   }
   if (turns === 0) return undefined;
-  const total = sums.reduce((a, b) => a + b, 0);
+  const perTurn = sums.reduce((a, b) => a + b, 0) / turns;
+  const { contextTokens } = chat;
   return {
-    ...{ from: 'read', episodes: episodes.length, perTurn: total / turns, perEpisode: mean(sums), longest },
-    ...{ contextTokens: chat.contextTokens, refused: refused / turns },
+    ...{ from, episodes: episodes.length, perTurn, perEpisode: mean(sums), longest, contextTokens },
+    refused: refused / turns,
   };
 }
 
-function largest(values: readonly number[]): number {
-  return values.reduce((a, b) => Math.max(a, b), 0);
-}
-
-/** What the estimate of a policy that is trained is made from. */
-function estimateInput(
+/** Collects the input of the estimate of a policy that is trained. */
+function collectInput(
   { options: { config }, world }: Session,
   random: Play,
   toy: Toy | undefined,

@@ -7,7 +7,15 @@ import { episodeReturn, type Trajectory, turnsUsed } from '../../core/trajectory
 import type { Estimated } from '../../learning/evaluation/intervals.ts';
 import { averageOverSeeds, compareUnpaired } from '../../learning/evaluation/over-seeds.ts';
 import type { Rule } from '../../policy/rule-policy.ts';
-import { explainReturn, groupsOf, mean, mixedShare, type Play, type PlayFacts, summarisePlay } from './episodes.ts';
+import {
+  explainReturn,
+  groupsOf,
+  mean,
+  measureMixedShare,
+  type Play,
+  type PlayFacts,
+  summarisePlay,
+} from './episodes.ts';
 import type { Estimate, EstimateInput } from './estimate.ts';
 
 /** Verdict: go on, look at it before money is spent, or do not start. */
@@ -103,7 +111,7 @@ export interface RulePlay {
   readonly play: Play;
 }
 
-/** What a rule does, in words. */
+/** Descriptions of the rules. */
 const RULE_TEXTS: Readonly<Record<Rule, string>> = {
   first: 'always the first listed action',
   last: 'always the last listed action',
@@ -166,7 +174,8 @@ export function judgeToy(toy: Play, before: readonly Play[]): readonly Row[] {
   if (groups.length === 0) return rows;
   const tenth = Math.floor(groups.length / 10);
   const ends = groups.length < MIN_GROUPS ? undefined : ([groups.slice(0, tenth), groups.slice(-tenth)] as const);
-  rows.push(judgeLearning(ends, groups.length), ...(ends ? [judgeLength(ends)] : []));
+  rows.push(judgeLearning(ends, groups.length));
+  if (ends) rows.push(judgeLength(ends));
   return rows;
 }
 
@@ -175,8 +184,8 @@ type Groups = readonly (readonly Trajectory[])[];
 function judgeSignal(groups: Groups, everything: readonly Trajectory[], failure: string | undefined): Row {
   const row = { part: 'toy', name: 'signal' } as const;
   // What a beginner meets counts too: groups of a toy that has learnt it are all alike.
-  const start = mixedShare(groups.slice(0, MIN_GROUPS));
-  const share = mixedShare(groups);
+  const start = measureMixedShare(groups.slice(0, MIN_GROUPS));
+  const share = measureMixedShare(groups);
   const returns = new Set(everything.map(episodeReturn));
   if (everything.length > 1 && returns.size === 1) {
     const found = `all of ${everything.length} episodes, of every policy tried, have return ${brief([...returns][0]!)}`;

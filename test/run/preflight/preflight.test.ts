@@ -72,7 +72,7 @@ export default async function agent({ task, model, signal }) {
 `;
 
 /** Runs the command on a configuration. */
-async function run(name: string, config: object, ...flags: readonly string[]) {
+async function run(name: string, config: object, minutes = 0.05, ...flags: readonly string[]) {
   writeFileSync(join(folder, 'doors.mjs'), WORLD);
   writeFileSync(join(folder, 'agent.mjs'), AGENT);
   const path = join(folder, `${name}.yaml`);
@@ -84,7 +84,7 @@ async function run(name: string, config: object, ...flags: readonly string[]) {
     stop: { updates: 50 },
   };
   writeFileSync(path, JSON.stringify({ ...base, ...config }));
-  const { status, stdout, stderr } = await typed('preflight', path, '--minutes', '0.1', '--json', ...flags);
+  const { status, stdout, stderr } = await typed('preflight', path, '--minutes', String(minutes), '--json', ...flags);
   expect(stderr).not.toMatch(/internal error/);
   const report = JSON.parse(stdout) as PreflightReport;
   const verdict = (part: string, row: string) => find(report, part, row)?.verdict;
@@ -100,14 +100,14 @@ describe('preflight', { timeout: 120_000 }, () => {
   it('finds nothing to stop for in a sound world, and estimates the run', async () => {
     const out = join(folder, 'report.json');
     const flags = ['--hardware', 'h100', '--hardware', 'l4', '--price', '2', '--out', out];
-    const { status, report, verdict } = await run('sound', doors({}), ...flags);
+    const { status, report, verdict } = await run('sound', doors({}), 0.1, ...flags);
     expect(status).toBe(0);
     expect([verdict('plays', 'failures'), verdict('plays', 'horizon')]).toEqual(['ok', 'ok']);
     expect(['first', 'last', 'same', 'empty', 'word'].map((rule) => verdict('rules', rule))).toEqual(
       Array(5).fill('ok'),
     );
     expect(verdict('toy', 'signal')).toBe('ok');
-    expect(report.plays.random).toMatchObject({ episodes: 64, turns: 1, truncated: 0 });
+    expect(report.plays.random).toMatchObject({ turns: 1, truncated: 0 });
     expect(report.plays.toy!.episodes).toBeGreaterThan(16);
     expect(report.estimate).toMatchObject({ updates: 50, endedBy: 'updates', episodes: 800 });
     expect(report.hardware.map(({ name }) => name)).toEqual(['h100', 'l4']);
@@ -138,11 +138,13 @@ describe('preflight', { timeout: 120_000 }, () => {
     expect(status).toBe(1);
     expect(find(report, 'plays', 'horizon')).toMatchObject({
       verdict: 'stop',
-      found: '4 turns; the oracle takes 6, at most 6; 64 of 64 tasks need more than the horizon',
+      found: expect.stringMatching(
+        /^4 turns; the oracle takes 6, at most 6; (\d+) of \1 tasks need more than the horizon$/,
+      ),
     });
   });
   it('looks at an agent whose one part dominates', async () => {
-    const { status, report, verdict } = await run('agent', { agent: './agent.mjs' });
+    const { status, report, verdict } = await run('agent', { agent: './agent.mjs' }, 0.1);
     expect(status).toBe(0);
     expect(find(report, 'toy', 'parts')).toMatchObject({ verdict: 'look', found: expect.stringMatching(/high 100 %/) });
     expect([verdict('plays', 'failures'), verdict('plays', 'horizon')]).toEqual(['ok', undefined]);
@@ -155,7 +157,7 @@ describe('preflight', { timeout: 120_000 }, () => {
       writeTinyChatModel(model);
     }
     const policy = { kind: 'checkpoint', path: model, maxTokens: 8, chat: { contextTokens: 2048 } };
-    const { report, verdict } = await run('model', { ...doors({}), policy, learner: {} }, '--minutes', '0.3');
+    const { report, verdict } = await run('model', { ...doors({}), policy, learner: {} }, 0.2);
     expect(report.tokens).toMatchObject({ from: 'played' });
     expect(report.tokens!.perEpisode).toBeGreaterThan(50);
     expect(verdict('policy', 'tokens')).toBe('ok');

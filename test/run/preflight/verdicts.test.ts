@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { printAgentOutcome } from '../../../src/core/agent-call.ts';
 import type { Trajectory } from '../../../src/core/trajectory.ts';
-import { explainReturn, mixedShare, type Play, summarisePlay } from '../../../src/run/preflight/episodes.ts';
+import { explainReturn, measureMixedShare, type Play, summarisePlay } from '../../../src/run/preflight/episodes.ts';
 import { type EstimateInput, estimateRun, secondsOn } from '../../../src/run/preflight/estimate.ts';
 import { countOperations, HARDWARE } from '../../../src/run/preflight/hardware.ts';
 import {
@@ -145,7 +145,7 @@ describe('the toy', () => {
       Array.from({ length: 4000 }, (_, i) => ({ reward: i < 80 ? i % 2 : 1, group: Math.floor(i / 4) })),
     );
     expect(judgeToy(learnt, [])[0]!.verdict).toBe('ok');
-    expect(mixedShare([[]])).toBeNaN();
+    expect(measureMixedShare([[]])).toBeNaN();
   });
   it('drifts in its length', () => {
     const drifting = train(0.4, 0.4, 100, (group) => (group > 80 ? 5 : 2));
