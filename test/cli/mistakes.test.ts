@@ -230,6 +230,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['absent', () => ['preflight', '/nowhere/x.yaml'], /cannot read \/nowhere\/x\.yaml/],
   ['wrong file', () => ['preflight', broken], /broken\.yaml: not valid YAML/],
   ['out of range', () => ['preflight', quickstart, '--minutes', '0'], /--minutes.*Expected a number above 0/],
+  ['out of range', () => ['preflight', quickstart, '--minutes', '1e9'], /--minutes: expected at most 35791/],
   ['misspelt', () => ['preflight', quickstart, '--hardware', 'h10'], /--hardware.*did you mean h100\?/],
   ['contradiction', () => ['preflight', quickstart, '--price', '2'], /--price: it needs --hardware/],
   [

@@ -12,7 +12,7 @@ import { exitCodeOf } from '../../run/preflight/verdicts.ts';
 import { writeFileAtomic } from '../../storage/atomic-file.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { collectFlag, number, oneOf, share } from '../flags.ts';
+import { collectFlag, MOST, number, oneOf, share } from '../flags.ts';
 import { onFirstSignal } from '../interrupt.ts';
 import { ProgressLine } from '../progress-line.ts';
 
@@ -56,6 +56,9 @@ async function preflightFile(path: string, flags: PreflightFlags): Promise<void>
     throw new UserError('BAD_ARGUMENT', 'preflight: --price: it needs --hardware, whose hours are counted');
   }
   if (utilisation === 0) throw new UserError('BAD_ARGUMENT', 'preflight: --utilisation: expected a number above 0');
+  if (minutes > MOST.minutes) {
+    throw new UserError('BAD_ARGUMENT', `preflight: --minutes: expected at most ${MOST.minutes}, got ${minutes}`);
+  }
   if (flags.out !== undefined) refuseUnwritable(flags.out);
   const config = readConfigFile(path, set);
   const progress = new ProgressLine();
