@@ -21,6 +21,7 @@ import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import type { RunStatus } from '../src/metrics/run-status.ts';
 import type { MetricSink } from '../src/metrics/sinks/sink.ts';
 import type { Connection } from '../src/policy/remote/connect.ts';
+import type { Rule } from '../src/policy/rule-policy.ts';
 import type { ServerRetries } from '../src/policy/served-adapters.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { WatchdogOptions } from '../src/runtime/watchdog.ts';
@@ -101,6 +102,8 @@ export interface RunOptions {
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
   /** Called with every finished group, traced or not; for displays. */
   readonly onEpisodes?: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
+  /** Trivial rule that plays where the configuration's policy is `random`. */
+  readonly rule?: Rule | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number | undefined;
   /** Limits that no configuration sets. */

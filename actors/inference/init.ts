@@ -25,7 +25,8 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
   };
 }
 
-function kindWithoutWeights({ config: { policy, env }, envModule }: RunOptions): InferenceInit['policy'] {
+function kindWithoutWeights({ config: { policy, env }, envModule, rule }: RunOptions): InferenceInit['policy'] {
+  if (rule !== undefined) return { kind: 'rule', rule };
   if (policy.kind !== 'oracle') return { kind: 'random' };
   return { kind: 'oracle', envModule: workerUrl(envModule).href, envOptions: env.options };
 }

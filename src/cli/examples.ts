@@ -19,6 +19,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
     'rollout --policy runs/run --episodes 100',
     'rollout --resume runs/rollout',
   ],
+  preflight: ['preflight run.yaml', 'preflight agent.yaml --minutes 5 --hardware h100 --price 2.5'],
   play: ['play ./my/env.mjs', 'play ./my/env.mjs --task 3 --horizon 10'],
   replay: [
     'replay runs/run',

@@ -11,6 +11,7 @@ import { report } from './fail.ts';
 /** Modules of the commands, in the order of the help. Loading all of them takes a second of computing. */
 const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   train: async () => (await import('./commands/train.ts')).trainCommand,
+  preflight: async () => (await import('./commands/preflight.ts')).preflightCommand,
   sft: async () => (await import('./commands/offline.ts')).sft,
   dpo: async () => (await import('./commands/offline.ts')).dpo,
   eval: async () => (await import('./commands/eval.ts')).evaluate,

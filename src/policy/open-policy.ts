@@ -22,6 +22,7 @@ import { OraclePolicy } from './oracle-policy.ts';
 import type { Policy } from './policy.ts';
 import { PromptReader } from './prompt-reader.ts';
 import { RandomPolicy } from './random-policy.ts';
+import { type Rule, RulePolicy } from './rule-policy.ts';
 import {
   type Adapters,
   FollowerAdapters,
@@ -38,7 +39,8 @@ export type PolicySpec =
   | ServerPolicySpec
   | FollowerPolicySpec
   | OraclePolicySpec
-  | { readonly kind: 'random' };
+  | { readonly kind: 'random' }
+  | { readonly kind: 'rule'; readonly rule: Rule };
 
 /** The world's own solver. */
 export interface OraclePolicySpec {
@@ -118,6 +120,7 @@ function withParams<S extends { readonly params: ParamSet }>(spec: S, newest: Pa
 
 const OPENINGS: { readonly [K in PolicySpec['kind']]: Opening<Extract<PolicySpec, { readonly kind: K }>> } = {
   random: { hasEngine: false, open: openRandom, renew: (spec) => spec },
+  rule: { hasEngine: false, open: openRule, renew: (spec) => spec },
   oracle: { hasEngine: false, open: openOracle, renew: (spec) => spec },
   local: { hasEngine: true, open: openLocal, renew: withParams },
   server: {
@@ -157,6 +160,13 @@ export async function openPolicy(spec: PolicySpec, options: OpeningOptions): Pro
 
 async function openRandom(_: PolicySpec, { maxBatch }: OpeningOptions): Promise<OpenedPolicy> {
   return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+}
+
+async function openRule(
+  { rule }: Extract<PolicySpec, { readonly kind: 'rule' }>,
+  { maxBatch }: OpeningOptions,
+): Promise<OpenedPolicy> {
+  return { policy: new RulePolicy(maxBatch, rule), engine: 'none', computing: { ms: 0 }, close: async () => {} };
 }
 
 async function openOracle(

@@ -44,6 +44,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/commands/export.ts',
     'src/run/rescore/rescore.ts',
     'src/run/import/import-traces.ts',
+    'src/cli/commands/preflight.ts',
     'src/serve/call-record.ts',
     'src/retrieval/recorded-results.ts',
     'src/cli/commands/new-files.ts',
@@ -66,6 +67,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'a folder of its own that goes': [
     'src/run/check-model.ts',
     'src/run/play-sample.ts',
+    'src/run/preflight/preflight.ts',
     'src/world/mcp/episode-folder.ts',
     'actors/env/beacon.ts',
   ],

@@ -284,6 +284,26 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['misspelt', () => [...train(), '--chaos', 'kil=0.1'], /kil/],
   ['misspelt', () => ['train', quickstart, '--sed', '3'], /unknown option '--sed'.*--set/],
 
+  ['absent', () => ['preflight'], /missing required argument 'config'/],
+  ['absent', () => ['preflight', '/nowhere/x.yaml'], /cannot read \/nowhere\/x\.yaml/],
+  ['wrong file', () => ['preflight', broken], /broken\.yaml: not valid YAML/],
+  ['out of range', () => ['preflight', quickstart, '--minutes', '0'], /--minutes.*Expected a number above 0/],
+  ['out of range', () => ['preflight', quickstart, '--minutes', '1e9'], /--minutes: expected at most 35791/],
+  ['misspelt', () => ['preflight', quickstart, '--hardware', 'h10'], /--hardware.*did you mean h100\?/],
+  ['contradiction', () => ['preflight', quickstart, '--price', '2'], /--price: it needs --hardware/],
+  [
+    'out of range',
+    () => ['preflight', quickstart, '--hardware', 'h100', '--utilisation', '0'],
+    /--utilisation: expected a number above 0/,
+  ],
+  ['absent', () => ['preflight', quickstart, '--set', 'env.id=textcrft'], /did you mean 'textcraft'\?/],
+  ['absent', () => ['preflight', quickstart, '--set', 'tasks.labels=[deep]'], /'deep' is no label of textcraft/],
+  [
+    'read-only',
+    () => ['preflight', quickstart, '--out', join(READ_ONLY, 'x.json')],
+    /cannot write \/sys\/nowhere\/x\.json/,
+  ],
+
   ['absent', () => ['eval', '/nowhere'], /no such run/],
   ['misspelt', () => ['eval', trained, '--split', 'tets'], /--split.*Expected train or test; did you mean test\?/],
   ['out of range', () => ['eval', trained, '--episodes', '0'], /--episodes.*Expected a whole number of at least 1/],
@@ -421,6 +441,9 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
 
   ['misspelt', () => ['envs', '--jsn'], /unknown option '--jsn'.*--json/],
   ['wrong type', () => ['envs', 'textcraf'], /unknown env 'textcraf'; did you mean 'textcraft'/],
+
+  ['misspelt', () => ['prune-engines', '--dry-rn'], /unknown option '--dry-rn'.*--dry-run/],
+  ['wrong type', () => ['prune-engines', 'cpu'], /too many arguments for 'prune-engines'/],
 
   ['absent', () => ['check-env', './nowhere.mjs'], /there is no module at .*nowhere\.mjs/],
   ['wrong type', () => ['check-env', 'textcraft', '--cases', 'many'], /--cases.*Expected a whole number from 1 to/],

@@ -125,6 +125,7 @@ function otherRun(): string {
 
 /** Commands that are given no run. */
 const WITHOUT_RUN = [
+  'preflight',
   'play',
   'envs',
   'algorithms',
