@@ -4,6 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { openEnvSessions } from '../../actors/tree.ts';
 import { out } from '../console/terminal.ts';
 import { systemClock } from '../core/clock.ts';
+import { describeValue } from '../core/describe-value.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
@@ -124,6 +125,13 @@ export async function startEnvServer(ids: readonly string[], settings: EnvServer
 async function openWorlds(ids: readonly string[], settings: EnvServerSettings) {
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
   const options = settings.options ?? {};
+  const unset = settings.hostVariables?.find((name) => process.env[name] === undefined);
+  if (unset !== undefined) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `serve-env: expected a host variable that is set, e.g. OPENAI_API_KEY, got ${describeValue(unset)}`,
+    );
+  }
   if (ids.length > 1 && Object.keys(options).length > 0) {
     throw new UserError(
       'BAD_ARGUMENT',
