@@ -50,6 +50,8 @@ export interface Run {
 
 /** Deadline in milliseconds of asks that span a training run, which may take days. */
 const RUN_MS = 2 ** 31 - 1;
+/** Milliseconds without progress that count as a stall where the learner waits for a judge or a teacher behind a server. */
+const SERVER_STALL_MS = 3_600_000;
 const CONTROL_MS = 60_000;
 const FLUSH_MS = 5_000;
 
@@ -65,7 +67,7 @@ export function createRun(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { onNotice, record, cluster, limits, sinks = [] }: RunOptions,
+  { config, onNotice, record, cluster, limits, sinks = [] }: RunOptions,
   closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
@@ -89,7 +91,10 @@ export function createRun(
       expected--;
     }
   };
+  const { ranking, distillation } = config.learner;
+  const asksServers = ranking !== undefined || distillation?.teacher.type === 'server';
   const endWatchdog = startWatchdog(system, {
+    ...(asksServers ? { stallMs: SERVER_STALL_MS } : {}),
     ...limits?.watchdog,
     onStall: (message) => onNotice?.(message),
     onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),

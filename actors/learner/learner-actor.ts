@@ -68,10 +68,13 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
       handlers: {
         group: (finished) => (ranker ? ranker.rank(finished) : learner.accept(finished)),
         ranked({ result }) {
-          if ('failure' in result) throw new LongplayError('REMOTE_FAILED', result.failure);
-          return learner.accept(result);
+          if (!('failure' in result)) return learner.accept(result);
+          if (!learner.isDone) throw new LongplayError('REMOTE_FAILED', result.failure);
         },
-        save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
+        async save({ replyTo }) {
+          ranker?.close(); // training has ended: groups that a judge still has are not trained on
+          ctx.reply(replyTo, await learner.save());
+        },
         weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
       async stopped() {
@@ -142,12 +145,18 @@ class Learner {
     this.#good = { update: trainer.params.version, values: trainer.params.values, moments: trainer.moments };
   }
 
+  /** True once all updates of the run are made: groups that arrive are kept, not trained on. */
+  get isDone(): boolean {
+    const { maxUpdates } = this.#init;
+    return maxUpdates !== undefined && this.#trainer.params.version >= maxUpdates;
+  }
+
   async accept({ group, progress, barrier }: GroupFinished): Promise<void> {
     if (barrier < this.#barriers) return; // comes again after the barrier
     this.#waiting.push(group);
-    const { maxLag, maxUpdates, trainer } = this.#init;
+    if (this.isDone) return;
+    const { maxLag, trainer } = this.#init;
     const { version } = this.#trainer.params;
-    if (maxUpdates !== undefined && version >= maxUpdates) return;
     const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
     this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
     const batch = nextBatch(this.#waiting, this.#init, (one) => isInformative(one, trainer));

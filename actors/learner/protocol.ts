@@ -30,7 +30,7 @@ export interface GroupRanked {
   readonly result: GroupFinished | { readonly failure: string };
 }
 
-/** Writes a checkpoint now. */
+/** Writes a checkpoint, when training has ended. */
 export interface Save {
   readonly type: 'save';
   readonly replyTo: ReplyTo<SaveReport>;

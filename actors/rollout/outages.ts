@@ -2,6 +2,9 @@
 import type { FailureCause } from '../../src/core/failure.ts';
 import { MIN_UNANSWERED } from './retry.ts';
 
+/** Failed episodes of a world after which another one must have answered since the first of them. */
+const MAX_ALONE = 256;
+
 interface WorldAnswers {
   /** Failed episodes that the server has not answered, since any other one was answered last. */
   failures: number;
@@ -52,10 +55,13 @@ export class Outages {
     if (cause !== 'unreachable') own.failures = 0;
     else if (own.failures++ === 0) own.since = Math.max(sentAt, own.answeredAt);
     const others = [...this.#worlds.values()].filter((one) => one !== own);
+    // Others that are never drawn would answer for ever: after so many failures one must have answered meanwhile.
+    const isAlone = own.failures >= MAX_ALONE && others.every(({ answeredAt }) => answeredAt < own.since);
     return {
       unanswered: own.failures,
       outageMs: own.failures === 0 ? 0 : now - own.since,
-      othersAnswer: others.some(({ failures, since }) => failures < MIN_UNANSWERED || now - since < this.#maxOutageMs),
+      othersAnswer:
+        !isAlone && others.some(({ failures, since }) => failures < MIN_UNANSWERED || now - since < this.#maxOutageMs),
     };
   }
 

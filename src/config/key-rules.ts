@@ -29,7 +29,10 @@ export function checkKeyRules(config: RunConfig, source: string): void {
   const estimator = estimatorOf(learner.estimator);
   const { needsGroup, needsCritic } = estimator;
   const learnsFromRewards = learner.distillation?.useRewards ?? true;
-  const minMembers = needsGroup && learnsFromRewards ? (estimator.minMembers?.(learner.estimator) ?? 2) : 1;
+  // These two compute advantages of groups that they cannot take, whatever becomes of them.
+  const comparesAlways = algorithm === 'rloo' || algorithm === 'pass_at_k';
+  const minMembers =
+    needsGroup && (learnsFromRewards || comparesAlways) ? (estimator.minMembers?.(learner.estimator) ?? 2) : 1;
   if (rollout.groupSize < minMembers) {
     throw new UserError(
       'BAD_CONFIG',
@@ -37,6 +40,18 @@ export function checkKeyRules(config: RunConfig, source: string): void {
     );
   }
   checkLoss(config, source);
+  if (learner.ranking && learner.oversampling > 1) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.oversampling: which groups have a signal is known only after the judge of learner.ranking; expected 1, got ${learner.oversampling}`,
+    );
+  }
+  if (learner.ranking && learner.selfImitation) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.selfImitation: scores of a judge (learner.ranking) compare within a group alone; leave selfImitation out`,
+    );
+  }
   if (learner.ranking && rollout.groupSize < 2) {
     throw new UserError(
       'BAD_CONFIG',

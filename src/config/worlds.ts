@@ -149,10 +149,10 @@ export function checkWorlds(
     }
     return;
   }
-  if (!['local', 'random', 'oracle'].includes(policy.kind)) {
+  if (!['local', 'random'].includes(policy.kind)) {
     refuse(
       'policy.kind',
-      `several worlds are played by local, random or oracle, got ${policy.kind}; give such a policy one world`,
+      `several worlds are played by local or random, got ${policy.kind}; give such a policy one world`,
     );
   }
   if (warmStart.episodes > 0)

@@ -74,8 +74,8 @@ export class Judge {
   }
 
   /**
-   * Scores texts against each other: what is better than another has the higher score. A vote reads them in an order of its own,
-   * since judges favour places.
+   * Scores texts against each other: what is better than another has the higher score. Votes read them in orders of their own,
+   * as many as there are texts, since judges favour places.
    * @param given what all texts have in common, for instance the task; may be empty
    * @returns a score in [0, 1] for each, in their order, the median of the votes
    * @throws {RangeError} for fewer than two texts
@@ -87,7 +87,7 @@ export class Judge {
     if (n < 2) throw new RangeError(`judge: expected two texts or more to rank, got ${n}`);
     const votes = await Promise.all(
       Array.from({ length: this.#votes }, async (_, vote) => {
-        const first = Math.floor((vote * n) / this.#votes);
+        const first = vote % n;
         const placeOf = (i: number) => (i + n - first) % n;
         const placed = texts.map((_text, place) => texts[(place + first) % n]!);
         const scores = await this.#vote(formatRanking(placed, criterion, given), vote, (answer) =>

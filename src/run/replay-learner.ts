@@ -24,6 +24,12 @@ export interface ReplayedLearner {
  */
 export async function replayRun(dir: string): Promise<ReplayedLearner> {
   const config = readRunConfig(dir);
+  if (config.learner.ranking) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${dir}: its rewards are those of a judge (learner.ranking), which may answer otherwise; its updates cannot be made again`,
+    );
+  }
   const journal = join(dir, 'journal');
   if (!existsSync(journal)) {
     throw new UserError('UNKNOWN_RUN', `${dir} has no journal; runs keep one with --journal or --cluster`);

@@ -185,7 +185,7 @@ const mistakes: Readonly<Record<string, readonly [make: () => unknown, message: 
   ],
   'a language model': [
     () => changed({ policy: { kind: 'checkpoint', path: './m' } }),
-    /policy\.kind: several worlds are played by local, random or oracle, got checkpoint/,
+    /policy\.kind: several worlds are played by local or random, got checkpoint/,
   ],
   'a policy behind a server': [() => changed({ policy: { kind: 'openai' } }), /policy\.kind: several worlds/],
   'a program in the list': [

@@ -2,8 +2,8 @@
  * Relative rewards of a group: a judge reads all its episodes at once and scores them against each other; those scores take the
  * place of the world's rewards in training. It serves worlds and agents that have no reward, or one that is seldom earned.
  *
- * An episode is shown by its actions and what answered them; its rewards are not shown. A group whose judge fails waits, and is
- * never trained on by a guess.
+ * An episode is shown by its actions and what answered them; its rewards are not shown. A judge that fails ends the
+ * run; no group is trained on by a guess.
  *
  * @see RULER of ART (OpenPipe 2025), https://art.openpipe.ai/fundamentals/ruler
  */
@@ -65,5 +65,6 @@ function cutMiddle(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const half = Math.floor(maxChars / 2);
   const cut = text.length - 2 * half;
-  return `${text.slice(0, half)}\n[… ${cut.toLocaleString('en')} characters left out …]\n${text.slice(text.length - half)}`;
+  // A cut may part the halves of a surrogate pair, which servers refuse.
+  return `${text.slice(0, half)}\n[… ${cut.toLocaleString('en')} characters left out …]\n${text.slice(text.length - half)}`.toWellFormed();
 }

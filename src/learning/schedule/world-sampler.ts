@@ -148,13 +148,6 @@ export class WorldSampler {
     return drawn;
   }
 
-  /** Records a draw that was made before, of a journal: credits are paid as if nothing had been down. @param world its index */
-  replay(world: number, update: number): void {
-    const shares = this.shares(update);
-    for (const [i, share] of shares.entries()) this.#credits[i]! += share;
-    this.#credits[world]! -= 1;
-  }
-
   /** Records the success rate of a finished group, in [0, 1]. An answer: the world is up. */
   observe(world: number, success: number): void {
     this.#progress[world] = observeProgress(this.#progress[world]!, success);

@@ -44,6 +44,16 @@ describe('an outage', () => {
     expect(nextAttempt(failure, 1, { failures: 0, ...short }, task, limits)).toBe(2);
   });
 
+  it('of the only world that is played ends the run, though others would answer if they were asked', () => {
+    const two = new Outages(['a', 'b'], MAX);
+    two.recordAnswer('a', 5);
+    const outages = Array.from({ length: 300 }, (_, n) => two.recordFailure('a', 'unreachable', 10, 10 + 20 * n));
+    expect(outages.map(({ othersAnswer }) => othersAnswer).indexOf(false)).toBe(255);
+    expect(outages.at(-1)!.othersAnswer).toBe(false);
+    two.recordAnswer('b', 7000); // meanwhile another one is played
+    expect(two.recordFailure('a', 'unreachable', 6000, 7100).othersAnswer).toBe(true);
+  });
+
   it('of all worlds ends the run', () => {
     const two = new Outages(['a', 'b'], MAX);
     for (const now of [10, 2000]) two.recordFailure('a', 'unreachable', 0, now);

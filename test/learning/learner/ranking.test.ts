@@ -98,6 +98,14 @@ describe('a ranked group', () => {
     expect(model.asked[0]).not.toContain('0.5');
   });
 
+  it('is cut between characters', async () => {
+    const model = modelOf((text) => scoreAttempts(text, () => 0.5));
+    const long = trajectory(['😀'.repeat(2000)]);
+    await rankGroup(groupOf(long, trajectory(['south'])), new Judge(model), { ...options, maxChars: 1001 });
+    expect(model.asked[0]!.isWellFormed()).toBe(true);
+    expect(model.asked[0]).toContain('characters left out');
+  });
+
   it('loses the middle of long episodes', async () => {
     const model = modelOf((text) => scoreAttempts(text, () => 0.5));
     const long = trajectory([`begin ${'x'.repeat(5000)} finish`]);
@@ -166,6 +174,27 @@ describe('learner.ranking', () => {
     );
   });
 
+  it('needs no judge for what is left over after the last update', async () => {
+    let asked = 0;
+    const server = await serve((text) => (asked++ < 8 ? scoreAttempts(text, () => asked % 2) : 'hm'));
+    const ranking = { url: server.url, model: 'hosted' };
+    const config = toyConfig('bandit', {
+      stop: { updates: 2 },
+      rollout: { concurrentGroups: 12 },
+      learner: { ranking, maxLag: 3, filterGroups: false },
+    });
+    await inFolder((dir) =>
+      withToyRun(config, dir, async ({ run, rows }) => {
+        const { status } = await run.train();
+        expect(status.version).toBe(2);
+        await run.flush();
+        expect(rows.length).toBe(2);
+        expect((await run.save()).ok).toBe(true); // the learner is alive
+      }),
+    );
+    expect(asked).toBeGreaterThan(8);
+  });
+
   const base = ['env.id=textcraft', 'horizon.type=fixed', 'horizon.rounds=8', 'stop.updates=1'];
   it.each<[string, readonly string[], string]>([
     ['a group of one', ['rollout.groupSize=1', 'learner.estimator.algorithm=ppo'], 'learner.ranking: a judge compares'],
@@ -174,6 +203,8 @@ describe('learner.ranking', () => {
       ['learner.distillation={teacher: {type: run, path: runs/x}}'],
       'learner.ranking: nothing is learnt from rewards',
     ],
+    ['dynamic sampling', ['learner.oversampling=2'], 'learner.oversampling: which groups have a signal'],
+    ['self-imitation', ['learner.selfImitation={}'], 'learner.selfImitation: scores of a judge'],
     ['an even number of votes', ['learner.ranking.votes=2'], 'learner.ranking.votes: expected an odd number'],
     ['no URL', ['learner.ranking.url=localhost'], 'learner.ranking.url'],
     ['a key in the URL', ['learner.ranking.url=http://u:p@h/v1'], 'learner.ranking.url'],
