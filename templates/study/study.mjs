@@ -8,7 +8,7 @@
  * Run: node study.mjs [seeds] [env steps]
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Arms by their name; they differ by the horizon alone. */
@@ -28,13 +28,19 @@ export function runStudy({ seeds, envSteps, runs = 'runs' }) {
   const names = Object.keys(arms).flatMap((arm) => Array.from({ length: seeds }, (_, i) => ({ arm, seed: i + 1 })));
   const folders = names.map(({ arm, seed }) => {
     const folder = `${runs}/${arm}-${seed}`;
-    if (!existsSync(`${folder}/results.json`)) {
-      const set = [`horizon=${JSON.stringify(arms[arm])}`, `seed=${seed}`, `stop.envSteps=${envSteps}`];
+    const set = [`horizon=${JSON.stringify(arms[arm])}`, `seed=${seed}`, `stop.envSteps=${envSteps}`];
+    if (!existsSync(folder)) {
       longplay('train', base, '--name', `${arm}-${seed}`, '--runs', runs, ...set.flatMap((one) => ['--set', one]));
-    }
+    } else if (!isFinished(folder)) longplay('train', '--resume', folder);
     return folder;
   });
   return JSON.parse(longplay('compare', ...folders, '--json'));
+}
+
+/** True for a run that was trained to its end, and not stopped before. @param {string} folder */
+function isFinished(folder) {
+  const path = `${folder}/results.json`;
+  return existsSync(path) && JSON.parse(readFileSync(path, 'utf8')).ended?.why !== 'halted';
 }
 
 /** Runs a command of longplay. @param {string[]} args */

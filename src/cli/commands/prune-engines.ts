@@ -9,7 +9,7 @@ export function pruneEngines(program: Command): void {
   program
     .command('prune-engines')
     .description(
-      'remove what the installed engines never load on this machine: binaries for other platforms, builds for browsers; npm install brings them back',
+      'remove what the installed engines never load on this machine: binaries for other platforms, builds for browsers; npm ci brings them back',
     )
     .option('--dry-run', 'say what would be removed, and remove nothing')
     .option('--json', 'one JSON object')

@@ -18,6 +18,7 @@ import type { Task } from '../../core/task.ts';
 import { episodeReturn, type Trajectory } from '../../core/trajectory.ts';
 import { averageOverTasks, type Estimated } from '../../learning/evaluation/intervals.ts';
 import { comparePaired } from '../../learning/evaluation/over-seeds.ts';
+import { listTrainTasks } from '../../learning/evaluation/tasks.ts';
 import { requireFinished } from '../evaluate-run.ts';
 import { findWorld, worldUrl } from '../find-world.ts';
 import { samplingOf } from '../rollout-plan.ts';
@@ -83,9 +84,11 @@ export async function planPromptSearch(
     throw new UserError('BAD_ARGUMENT', `optimize-prompt: ${env.id} is a world of calls, and ${why}`);
   }
   const rng = Rng.fromSeed(seedFrom(rest.seed, 'prompt tasks'));
-  const train = rng.shuffle(env.tasks.split('train'));
+  const train = rng.shuffle(listTrainTasks(env, config.tasks));
   const learnt = new Set(train);
-  const unseen = rng.shuffle(env.tasks.split('test').filter((index) => !learnt.has(index)));
+  const { labels } = config.tasks;
+  const isAsked = (index: number) => labels === undefined || labels.includes(env.tasks.label(index));
+  const unseen = rng.shuffle(env.tasks.split('test').filter((index) => !learnt.has(index) && isAsked(index)));
   // A world that holds nothing out: a third of its tasks is kept apart here.
   const heldOut = unseen.length > 0 ? unseen : train.splice(0, Math.floor(train.length / 3));
   const selection = train.splice(0, Math.min(counts.selection, Math.floor(train.length / 2)));
