@@ -28,7 +28,7 @@ export interface TeacherServer {
 
 /** Requests in flight, and how long one may take and be tried again. */
 const CONCURRENCY = 16;
-const LIMITS = { attempts: 6, attemptMs: 120_000, totalMs: 600_000, minMs: 500, maxMs: 30_000 };
+const LIMITS = { attempts: 30, attemptMs: 120_000, totalMs: 600_000, minMs: 500, maxMs: 30_000 };
 /** Milliseconds of a request before a run starts. */
 const CHECK_MS = 30_000;
 

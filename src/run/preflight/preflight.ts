@@ -290,6 +290,7 @@ async function withRun(
   interrupt?.addEventListener('abort', () => end(), { once: true });
   let run: Run | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let seconds = 0;
   let [began, status, failure] = [performance.now(), undefined, undefined] as [
     number,
     RunStatus | undefined,
@@ -298,7 +299,7 @@ async function withRun(
   try {
     run = await startRun({
       ...{ config, dir, mode: 'async', envModule: worldUrl(config.env.id, config.env.options), learn, rule },
-      onEpisodes: (finished) => append(episodes, finished),
+      onEpisodes: (finished) => append(episodes, learn ? finished.map(omitDecisions) : finished),
       limits: { retry: { maxAttempts: 1 } },
     });
     began = performance.now();
@@ -315,12 +316,17 @@ async function withRun(
   } finally {
     clearTimeout(timer);
     clearInterval(shown);
+    seconds = (performance.now() - began) / 1000; // ending the run is no part of what was done
     await run?.stop();
   }
-  const seconds = (performance.now() - began) / 1000;
   return {
     ...{ episodes, failed: status?.accounting.failed ?? {}, failure, seconds, tokens: status?.tokens ?? 0 },
   };
+}
+
+/** Episode without what its policy computed: a toy plays very many. */
+function omitDecisions(one: Trajectory): Trajectory {
+  return { ...one, turns: one.turns.map(({ decision: _, ...turn }) => turn) };
 }
 
 /** Toy that was trained. */
