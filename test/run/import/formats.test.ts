@@ -7,6 +7,10 @@ import { readAgentReply } from '../../../src/core/agent-call.ts';
 import { listConversations, readCallTurns } from '../../../src/core/call-episode.ts';
 import { episodeReturn } from '../../../src/core/trajectory.ts';
 import { IMPORT_FORMATS, type ImportFormat, importTraces } from '../../../src/run/import/import-traces.ts';
+import { Losses } from '../../../src/run/import/losses.ts';
+import { readPairs } from '../../../src/run/import/message-logs.ts';
+import { readLangSmith } from '../../../src/run/import/observation-tables.ts';
+import { readOtel } from '../../../src/run/import/otel.ts';
 import { readDemonstrations } from '../../../src/run/offline/demonstrations.ts';
 import { runSources } from '../../../src/run/view-runs.ts';
 import { TraceStore } from '../../../src/storage/trace-store.ts';
@@ -230,6 +234,23 @@ it('of several scores of one name that of the whole trace counts, else the first
   expect(scoreOf([score(0.25, '1'), score(0.75), score(0.5, '2')])).toEqual([0.75, 2]);
   expect(scoreOf([score(0.25, '1'), score(0.5, '2')])).toEqual([0.25, 1]);
   expect(scoreOf([score(0.75)])).toEqual([0.75, undefined]);
+  const losses = new Losses();
+  const stats = (avg: number, parent_run_id: string | null) => ({ parent_run_id, feedback_stats: { judge: { avg } } });
+  expect(readLangSmith([stats(0.25, 'r'), stats(0.75, null)], losses).scores).toEqual({ judge: 0.75 });
+  const evaluated = (value: number, parentSpanId: string) => {
+    const attributes = { 'gen_ai.evaluation.name': 'judge', 'gen_ai.evaluation.score.value': value };
+    return { parentSpanId, events: [{ name: 'gen_ai.evaluation.result', attributes }] };
+  };
+  expect(readOtel([evaluated(0.25, 'ab'), evaluated(0.75, '00')], losses).scores).toEqual({ judge: 0.75 });
+  expect(
+    readPairs(
+      [0.25, 0.75].map((reward) => ({ request: {}, response: {}, reward })),
+      losses,
+    ).scores,
+  ).toEqual({
+    reward: 0.75,
+  });
+  expect(losses.list()['scores (several of one name)']).toBe(3);
 });
 
 it.each(['json', 'dpo'])('forms without tools refuse an episode of calls in one line: %s', async (form) => {
