@@ -12,6 +12,19 @@ const CREDENTIALS = /:\/\/[^/?#\s]+@/g;
 /** Variables that were read as secrets, whatever their names look like. */
 const read = new Set<string>();
 
+/** Secrets that are parts of others, as headers in a variable are. */
+const values = new Set<string>();
+
+/** True for a name whose value is a secret: of a variable, a header or a key of a configuration (`apiKey`, `x-api-key`). */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name.replace(/([a-z\d])(?=[A-Z])/g, '$1_').replace(/[-.\s]/g, '_'));
+}
+
+/** Adds a secret that is no variable's whole value; from now on it is struck out. */
+export function addSecret(value: string): void {
+  values.add(value);
+}
+
 /** Value of a variable that holds a secret; from now on it is struck out. @returns undefined where it is unset or empty */
 export function readSecret(name: string): string | undefined {
   read.add(name);
@@ -24,9 +37,16 @@ export function redact(text: string, env: Readonly<Record<string, string | undef
   for (const name of Object.keys(env)) {
     if (!SECRET_NAME.test(name) && !read.has(name)) continue; // before its value, for which the system is asked
     const value = env[name];
-    if (value === undefined || value.length < SECRET_LENGTH) continue;
-    for (const form of formsOf(value)) out = out.replaceAll(form, '[key]');
+    if (value !== undefined) out = strikeOut(out, value);
   }
+  for (const value of values) out = strikeOut(out, value);
+  return out;
+}
+
+function strikeOut(text: string, secret: string): string {
+  if (secret.length < SECRET_LENGTH) return text;
+  let out = text;
+  for (const form of formsOf(secret)) out = out.replaceAll(form, '[key]');
   return out;
 }
 

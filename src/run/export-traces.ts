@@ -1,5 +1,6 @@
 /** Exports episodes in the forms that other trainers read. Pure. */
 import { isCallEpisode, listConversations } from '../core/call-episode.ts';
+import { UserError } from '../core/errors.ts';
 import { parseJson } from '../core/json-text.ts';
 import { isRecord } from '../core/record.ts';
 import { episodeReturn } from '../core/trajectory.ts';
@@ -27,8 +28,10 @@ export interface AgentTraj {
 /**
  * Converts an episode to AgentTraj. Its records know no system message: one is put before the instructions.
  * @see https://huggingface.co/datasets/AgentGym/AgentTraj-L
+ * @throws {UserError} BAD_ARGUMENT for an episode of calls
  */
 export function agentTraj(episode: TraceLine): AgentTraj {
+  refuseCalls(episode, 'AgentTraj');
   const { task, success } = episode;
   const [first, ...rest] = buildRecordedConversation(episode);
   const messages = first?.role === 'system' ? withSystem(first.content, rest) : first ? [first, ...rest] : [];
@@ -47,6 +50,15 @@ export function agentTraj(episode: TraceLine): AgentTraj {
     rewards: rewardsOf(rest),
     success,
   };
+}
+
+/** Refuses an episode of calls, whose tools a form of plain messages has no place for. @throws {UserError} BAD_ARGUMENT */
+function refuseCalls({ episode, turns }: TraceLine, form: string): void {
+  if (!isCallEpisode(turns)) return;
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `${form} has no place for calls of tools, and episode ${episode} is of them; export it with --format chatml, trl, verl or atif`,
+  );
 }
 
 /** True for an answer of the episode that could be read: one that could not is context. */
@@ -165,8 +177,10 @@ export interface PreferenceRecord {
 /**
  * Pairs two episodes of one task: the prompt is what they share, up to the message that each first answered otherwise.
  * @returns undefined where they share no prompt, or one continues the other
+ * @throws {UserError} BAD_ARGUMENT for an episode of calls
  */
 export function preferenceRecord(chosen: TraceLine, rejected: TraceLine): PreferenceRecord | undefined {
+  for (const episode of [chosen, rejected]) refuseCalls(episode, 'dpo');
   const [good, bad] = [chosen, rejected].map((episode) => buildRecordedConversation(episode).map(plainMessage));
   const isSameMessage = (at: number) => good![at]?.role === bad![at]?.role && good![at]?.content === bad![at]?.content;
   let shared = 0;

@@ -15,6 +15,7 @@ import { loadNewestOf } from '../learning/learner/run-checkpoint.ts';
 import type { MetricsRow } from '../metrics/metric-table.ts';
 import type { RunStatus } from '../metrics/run-status.ts';
 import { openSinks } from '../metrics/sinks/open.ts';
+import { closeSinks } from '../metrics/sinks/sink.ts';
 import type { RemoteUsage } from '../policy/remote/usage.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { envLabel, locateEnv } from '../world/env-id.ts';
@@ -203,6 +204,7 @@ async function playLocked(
     const { horizon, episodes: total } = plan;
     const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
     let status: RunStatus | undefined;
+    const sinks = await openSinks(config, dir, onNotice);
     const run = await startRun({
       // A rollout's traces are its result: none is left out and none goes.
       config: {
@@ -215,7 +217,7 @@ async function playLocked(
       learn: false,
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
-      sinks: await openSinks(config, dir, onNotice),
+      sinks,
       onEpisodes: (trajectories, purpose) => {
         watch.recordFinished(trajectories);
         if (streams) watchEpisodes(streams, trajectories, purpose);
@@ -226,6 +228,9 @@ async function playLocked(
       metrics$,
       checkpoint,
       limits,
+    }).catch(async (thrown: unknown) => {
+      await closeSinks(sinks, 'failed', onNotice); // their timers would keep the process alive
+      throw thrown;
     });
     const shown = display ?? { progress() {}, watch() {} };
     shown.watch(() => actorLines(run, status, config.rollout.envThreads));
@@ -245,10 +250,18 @@ async function playLocked(
       watch.cancel();
       await run.stop();
     }
-  }
+  } else await sendWaiting(config, dir, onNotice);
   const { summary, finished } = summariseRollout(join(dir, 'traces'), evaluation, env);
   const played = finished - before.size;
   const results = { format: 1, finished, played, summary, usage };
   writeFileAtomic(join(dir, 'results.json'), `${JSON.stringify(results, null, 2)}\n`);
   return { summary, finished, usage, played };
+}
+
+/** Sends what earlier processes have left in the outboxes of sinks. Sinks that keep none have nothing to do. */
+async function sendWaiting(config: RunConfig, dir: string, onNotice: (line: string) => void): Promise<void> {
+  const { otel, mlflow } = config.metrics;
+  const metrics = { tensorboard: false, ...(otel && { otel }), ...(mlflow && { mlflow }) };
+  const sinks = await openSinks({ policy: config.policy, metrics }, dir, onNotice);
+  await closeSinks(sinks, 'finished', onNotice);
 }

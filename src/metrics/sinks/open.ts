@@ -6,6 +6,7 @@ import type { RunConfig } from '../../config/run-config.ts';
 import { systemClock } from '../../core/clock.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { Rng } from '../../core/rng.ts';
+import { addSecret } from '../../core/secrets.ts';
 import { readApiKey } from '../../http/api-key.ts';
 import type { Outbox } from './outbox.ts';
 import { prometheusSink } from './prometheus.ts';
@@ -75,6 +76,10 @@ async function openOtel(
   const { url, traces, headersEnv } = otel;
   const variable = headersEnv ?? 'OTEL_EXPORTER_OTLP_HEADERS';
   const headers = parseHeaders(readNamed('metrics.otel.headersEnv', headersEnv, variable) ?? '', variable);
+  for (const value of Object.values(headers)) {
+    addSecret(value);
+    addSecret(value.replace(/^\S+\s+/, '')); // the key behind `Bearer`
+  }
   const { isRemote } = policyKindOf({ policy });
   const model = (isRemote ? policy.openai.model : (policy.server.model ?? policy.path)) || policy.kind;
   const name = basename(resolve(dir));

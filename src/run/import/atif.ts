@@ -17,7 +17,11 @@ type Json = Record<string, unknown>;
 
 /** True for a document of ATIF. */
 export function isAtif(value: unknown): boolean {
-  return isRecord(value) && Array.isArray(value.steps) && String(value.schema_version).startsWith('ATIF');
+  return isRecord(value) && Array.isArray(value.steps) && isVersion(value.schema_version);
+}
+
+function isVersion(value: unknown): boolean {
+  return typeof value === 'string' && value.startsWith('ATIF');
 }
 
 /** Options of reading a document. */

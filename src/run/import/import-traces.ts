@@ -80,11 +80,15 @@ const MAX_BAD = 100;
 /** Bytes after which a new trace file is begun. */
 const ROTATE_BYTES = 64 * 2 ** 20;
 
-/** Episode of a source: to be converted, or restored as it was. */
+/** Episode of a source, which is read when it is taken: what cannot be read is named with its place. */
 interface Found {
   readonly at: SourceRecord;
-  readonly read?: ReadEpisode;
-  readonly restored?: {
+  read(): ReadEpisode | Restored;
+}
+
+/** Episode that a document holds as it was. */
+interface Restored {
+  readonly restored: {
     readonly trajectory: Trajectory;
     readonly purpose: string;
     readonly label?: string | undefined;
@@ -116,7 +120,7 @@ export function importTraces(options: ImportOptions): ImportReport {
     rotateBytes: ROTATE_BYTES,
     keepBytes: Number.MAX_SAFE_INTEGER,
   });
-  const write = ({ trajectory, purpose, label }: NonNullable<Found['restored']>) => {
+  const write = ({ trajectory, purpose, label }: Restored['restored']) => {
     // What is written is what a reader takes.
     const { fault } = parseLine(traceLine(trajectory, purpose, label).trimEnd());
     if (fault !== undefined) throw new Error(fault);
@@ -127,9 +131,10 @@ export function importTraces(options: ImportOptions): ImportReport {
     count.tokenTurns += trajectory.turns.filter(({ decision }) => decision?.kind === 'tokens').length;
     onEpisode?.(count.episodes);
   };
-  const take = ({ at, read, restored }: Found) => {
-    if (restored) return write(restored);
-    if (!read || read.calls.length === 0) {
+  const take = ({ at, read: readFound }: Found) => {
+    const read = readFound();
+    if ('restored' in read) return write(read.restored);
+    if (read.calls.length === 0) {
       count.empty++;
       onBad({ file: at.file, line: at.line, why: 'it holds no call of a model with its reply' });
       return;
@@ -238,7 +243,8 @@ function* findEpisodes(
 ): Generator<Found> {
   if (from === 'otel' || from === 'langfuse' || from === 'langsmith') {
     const { partsOf, read } = GROUPED[from];
-    for (const { parts, first } of groupParts(files, partsOf, onBad)) yield { at: first, read: read(parts, losses) };
+    for (const { parts, first } of groupParts(files, partsOf, onBad))
+      yield { at: first, read: () => read(parts, losses) };
     return;
   }
   if (from === 'atif') {
@@ -255,16 +261,19 @@ function* findDocuments(file: string, losses: Losses, onBad: (bad: BadRecord) =>
       if (at.line > 0 || !isTrialFile(at.value)) onBad({ ...placeOf(at), why: 'it is no document of ATIF' });
       continue;
     }
-    const restored = restoreEpisode(at.value);
-    if (restored) {
-      const { purpose, label, ...trajectory } = restored;
-      yield { at, restored: { trajectory, purpose, label } };
-      continue;
-    }
-    const open = (path: string) => openBeside(file, path);
-    const read = readAtif(at.value, { losses, open });
-    yield { at, read: { ...read, scores: { ...readTrialRewards(file), ...read.scores } } };
+    yield { at, read: () => readDocument(at.value, file, losses) };
   }
+}
+
+/** Reads a document of ATIF: as it was where we have written it, else as an episode to be converted. */
+function readDocument(value: unknown, file: string, losses: Losses): ReadEpisode | Restored {
+  const restored = restoreEpisode(value);
+  if (restored) {
+    const { purpose, label, ...trajectory } = restored;
+    return { restored: { trajectory, purpose, label } };
+  }
+  const read = readAtif(value, { losses, open: (path) => openBeside(file, path) });
+  return { ...read, scores: { ...readTrialRewards(file), ...read.scores } };
 }
 
 /** Opens the file of a sub-agent: in the document's folder or below, nowhere else, and by its name alone beside it. */
@@ -307,14 +316,13 @@ function* findConversations(file: string, losses: Losses, onBad: (bad: BadRecord
   let hasPairs = false;
   for (const at of readRecords(file, onBad)) {
     if (pairOf(at.value)) hasPairs = true;
-    else if (isMessageLog(at.value)) yield { at, read: readConversation(at.value, losses) };
+    else if (isMessageLog(at.value)) yield { at, read: () => readConversation(at.value, losses) };
     else
       onBad({ ...placeOf(at), why: 'it is neither a conversation ({ messages }) nor a pair ({ request, response })' });
   }
   if (!hasPairs) return;
   const partsOf = (value: unknown) => (pairOf(value) ? [{ key: sessionOf(value) ?? '', part: value }] : []);
   for (const { key, parts, first } of groupParts([file], partsOf, () => {})) {
-    const read = readPairs(parts, losses);
-    yield { at: first, read: key === '' ? read : { ...read, id: key } };
+    yield { at: first, read: () => ({ ...readPairs(parts, losses), ...(key === '' ? {} : { id: key }) }) };
   }
 }

@@ -119,7 +119,9 @@ export function readPairs(values: readonly unknown[], losses: Losses): ReadEpiso
     }
     const { request, response } = pair;
     const record = recordOf(value) ?? {};
-    scores = { ...scores, ...scoreOf(record.reward ?? record.score) };
+    const score = scoreOf(record.reward ?? record.score);
+    if ('reward' in scores && 'reward' in score) losses.add('scores (several of one name)'); // the last one counts
+    scores = { ...scores, ...score };
     losses.addOthers(
       record,
       [

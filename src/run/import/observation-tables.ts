@@ -7,7 +7,7 @@
 import type { ConversationMessage, Tool } from '../../core/model-call.ts';
 import { isRecord, recordOf } from '../../core/record.ts';
 import type { Losses } from './losses.ts';
-import { type CallFacts, type ReadEpisode, RequestTree } from './read-episode.ts';
+import { type CallFacts, type FoundScore, pickScores, type ReadEpisode, RequestTree } from './read-episode.ts';
 import { readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
 import type { KeyedPart } from './records.ts';
 
@@ -22,8 +22,7 @@ export function isLangfuse(value: unknown): boolean {
   if (!isRecord(value)) return false;
   if (Array.isArray(value.observations)) return true;
   const isRow = typeof (value.traceId ?? value.trace_id) === 'string' && !('run_type' in value);
-  const type = String(value.type);
-  return isRow && ([...GENERATIONS, ...LANGFUSE_TYPES].includes(type) || isScore(value));
+  return isRow && ([...GENERATIONS, ...LANGFUSE_TYPES].includes(value.type as string) || isScore(value));
 }
 
 /** True for a record of a LangSmith export. */
@@ -45,7 +44,8 @@ export function langfuseParts(value: unknown): KeyedPart[] {
   if (Array.isArray(value.data)) return value.data.flatMap(langfuseParts);
   const { observations, scores, ...trace } = value;
   if (Array.isArray(observations)) {
-    const key = String(value.id ?? value.traceId ?? '');
+    const id = value.id ?? value.traceId;
+    const key = typeof id === 'string' || typeof id === 'number' ? String(id) : '';
     const rows = [...observations, ...(Array.isArray(scores) ? scores : [])];
     return [{ key, part: { ...trace, isTrace: true } }, ...rows.map((part) => ({ key, part }))];
   }
@@ -98,7 +98,7 @@ const TRACE = [
 export function readLangfuse(rows: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
   const around: (readonly [path: string, row: Json])[] = [];
-  const scores: Record<string, number> = {};
+  const scores: FoundScore[] = [];
   for (const row of inTime(rows)) {
     if (row.isTrace === true) {
       losses.addOthers(row, TRACE, 'trace');
@@ -118,7 +118,7 @@ export function readLangfuse(rows: readonly unknown[], losses: Losses): ReadEpis
     }
   }
   countHidden(tree, around, ['input', 'output'], losses);
-  return { calls: tree.calls, rest: [], scores };
+  return { calls: tree.calls, rest: [], scores: pickScores(scores, losses) };
 }
 
 /** Counts the inputs and outputs of rows around the calls that no call shows. */
@@ -137,11 +137,13 @@ function countHidden(
   }
 }
 
-function readScore(row: Json, scores: Record<string, number>, losses: Losses): void {
+function readScore(row: Json, scores: FoundScore[], losses: Losses): void {
   losses.addOthers(row, SCORE, 'scores');
   const { value } = row;
   const number = typeof value === 'boolean' ? Number(value) : value;
-  if (typeof number === 'number' && Number.isFinite(number)) scores[String(row.name)] = number;
+  const isWhole = (row.observationId ?? row.observation_id ?? '') === '';
+  if (typeof number === 'number' && Number.isFinite(number))
+    scores.push({ name: String(row.name), value: number, isWhole });
   else losses.add('scores (no number)');
 }
 
@@ -195,9 +197,9 @@ const RUN = [
 export function readLangSmith(runs: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
   const around: (readonly [path: string, row: Json])[] = [];
-  const scores: Record<string, number> = {};
+  const scores: FoundScore[] = [];
   for (const run of inTime(runs)) {
-    readFeedback(run.feedback_stats, scores, losses);
+    readFeedback(run, scores, losses);
     const isModel = run.run_type === 'llm';
     losses.addOthers(run, RUN, `runs[run_type=${String(run.run_type)}]`);
     if (!isModel) {
@@ -223,14 +225,15 @@ export function readLangSmith(runs: readonly unknown[], losses: Losses): ReadEpi
     });
   }
   countHidden(tree, around, ['inputs', 'outputs'], losses);
-  return { calls: tree.calls, rest: [], scores };
+  return { calls: tree.calls, rest: [], scores: pickScores(scores, losses) };
 }
 
 /** Reads aggregated feedback: the mean of each key. */
-function readFeedback(value: unknown, scores: Record<string, number>, losses: Losses): void {
-  for (const [key, stats] of Object.entries(recordOf(unwrapJson(value)) ?? {})) {
+function readFeedback(run: Json, scores: FoundScore[], losses: Losses): void {
+  const isWhole = (run.parent_run_id ?? '') === '';
+  for (const [key, stats] of Object.entries(recordOf(unwrapJson(run.feedback_stats)) ?? {})) {
     const mean = recordOf(stats)?.avg ?? (typeof stats === 'number' ? stats : undefined);
-    if (typeof mean === 'number' && Number.isFinite(mean)) scores[key] = mean;
+    if (typeof mean === 'number' && Number.isFinite(mean)) scores.push({ name: key, value: mean, isWhole });
     else losses.add('feedback_stats (no mean)');
   }
 }

@@ -6,7 +6,7 @@
 import type { AskedSampling, ReplyFinish } from '../../core/model-call.ts';
 import { isRecord, recordOf } from '../../core/record.ts';
 import type { Losses } from './losses.ts';
-import { type ReadEpisode, RequestTree } from './read-episode.ts';
+import { type FoundScore, pickScores, type ReadEpisode, RequestTree } from './read-episode.ts';
 import { readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
 import type { KeyedPart } from './records.ts';
 
@@ -47,7 +47,7 @@ const READ = [
 /** Reads the spans of a trace. */
 export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode {
   const tree = new RequestTree();
-  const scores: Record<string, number> = {};
+  const scores: FoundScore[] = [];
   const around: Json[] = [];
   const read = spans.filter(isRecord).map((span) => ({ span, attributes: attributesOf(span.attributes) }));
   for (const { span, attributes } of read.sort((a, b) => compareTimes(startOf(a.span), startOf(b.span)))) {
@@ -87,7 +87,7 @@ export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode
   for (const attributes of around) {
     for (const name of SHOWN) if (!tree.shows(attributes[name])) losses.add(`attributes.${name} (in no call)`);
   }
-  return { calls: tree.calls, rest: [], scores };
+  return { calls: tree.calls, rest: [], scores: pickScores(scores, losses) };
 }
 
 /** Attributes of spans around the calls that the calls show too, as a rule. */
@@ -128,14 +128,15 @@ function readInstructions(value: unknown, losses: Losses) {
 }
 
 /** Reads scores: events that carry the result of an evaluation. */
-function readScores(span: Json, scores: Record<string, number>, losses: Losses): void {
+function readScores(span: Json, scores: FoundScore[], losses: Losses): void {
+  const isWhole = /^0*$/.test(String(span.parentSpanId ?? span.parent_span_id ?? ''));
   for (const event of listOf(span.events)) {
     const attributes = attributesOf(event.attributes);
     const { 'gen_ai.evaluation.name': name, 'gen_ai.evaluation.score.value': value } = attributes;
     const isScore = event.name === 'gen_ai.evaluation.result' && typeof name === 'string' && Number.isFinite(value);
     if (!isScore) losses.add(`events (${String(event.name)})`);
     else {
-      scores[name] = value as number;
+      scores.push({ name, value: value as number, isWhole });
       losses.addOthers(attributes, ['gen_ai.evaluation.name', 'gen_ai.evaluation.score.value'], 'events[].attributes');
     }
   }

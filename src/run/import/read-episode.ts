@@ -11,6 +11,7 @@ import type {
 } from '../../core/model-call.ts';
 import type { Decision, Trajectory, Turn } from '../../core/trajectory.ts';
 import { CallTree, type TreeCall } from '../../gateway/call-tree.ts';
+import type { Losses } from './losses.ts';
 import { unwrapJson } from './read-messages.ts';
 
 /** Call of a model with its reply, as it was read. */
@@ -59,6 +60,25 @@ export function pickReward(scores: Readonly<Record<string, number>>, chosen: str
   if (chosen !== undefined) return scores[chosen];
   const values = Object.values(scores);
   return scores[REWARD] ?? (values.length === 1 ? values[0] : undefined);
+}
+
+/** Score as a source has it. */
+export interface FoundScore {
+  readonly name: string;
+  readonly value: number;
+  /** True for a score of the whole trace; one of a part counts where there is none. */
+  readonly isWhole: boolean;
+}
+
+/** Picks a score of each name: the first of the whole trace, else the first. The others are counted as lost. */
+export function pickScores(found: readonly FoundScore[], losses: Losses): Record<string, number> {
+  const picked = new Map<string, FoundScore>();
+  for (const one of found) {
+    const known = picked.get(one.name);
+    if (!known || (one.isWhole && !known.isWhole)) picked.set(one.name, one);
+  }
+  losses.add('scores (several of one name)', found.length - picked.size);
+  return Object.fromEntries([...picked].map(([name, { value }]) => [name, value]));
 }
 
 /** Opening of an episode: episodes that begin with the same messages are of one task. */

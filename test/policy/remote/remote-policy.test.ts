@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RunLimits } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../../src/config/load.ts';
+import type { MetricsRow } from '../../../src/metrics/metric-table.ts';
+import { Outbox } from '../../../src/metrics/sinks/outbox.ts';
 import type { RemoteUsage } from '../../../src/policy/remote/usage.ts';
 import { type PreparedRollout, playRollout } from '../../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../../src/run/rollout-plan.ts';
@@ -123,6 +125,17 @@ describe('a server that misbehaves', () => {
     await server.close();
     await expect(playRollout(prepared, { onNotice: () => {} })).rejects.toThrow('is the server running?');
   });
+
+  it('is refused with its sinks closed', async () => {
+    server = await misbehavingServer(model, () => 'ok');
+    const notices: string[] = [];
+    const prepared = prepare(['metrics.prometheusPort=0']);
+    await server.close();
+    const done = playRollout(prepared, { onNotice: (line) => void notices.push(line) });
+    await expect(done).rejects.toThrow('is the server running?');
+    const [, url] = /(http:\S+)/.exec(notices.join('\n'))!;
+    await expect(fetch(url!)).rejects.toThrow();
+  });
 });
 
 describe('a rollout', () => {
@@ -149,6 +162,22 @@ describe('a rollout', () => {
       const file = join(dir, 'run', path);
       if (statSync(file).isFile()) expect(readFileSync(file, 'utf8')).not.toContain('sk-secret');
     }
+  });
+
+  it('with nothing left sends what waits for its sinks', async () => {
+    const withReceiver = async (exchange: Exchange) =>
+      exchange.path === '/v1/metrics' ? { status: 200, json: {} } : model(exchange);
+    server = await misbehavingServer(withReceiver, () => 'ok');
+    const { config, ...prepared } = prepare([], 1);
+    await play({ ...prepared, config });
+    const outbox = () => new Outbox(join(dir, 'run', 'sinks', 'otel'), 'a'.repeat(32), Date.now());
+    outbox().appendRow(Date.now(), { update: 1 } as MetricsRow);
+    expect(outbox().pending).toBe(1);
+    const otel = { url: server.url, traces: 'none' } as const;
+    const again = await play({ ...prepared, config: { ...config, metrics: { ...config.metrics, otel } } });
+    expect(again).toMatchObject({ finished: 1, played: 0 });
+    expect(outbox().pending).toBe(0);
+    expect(server.log.filter(({ path }) => path === '/v1/metrics')).toHaveLength(1);
   });
 
   it('goes on where it stopped, without playing a finished episode again', async () => {

@@ -7,6 +7,10 @@ import { readAgentReply } from '../../../src/core/agent-call.ts';
 import { listConversations, readCallTurns } from '../../../src/core/call-episode.ts';
 import { episodeReturn } from '../../../src/core/trajectory.ts';
 import { IMPORT_FORMATS, type ImportFormat, importTraces } from '../../../src/run/import/import-traces.ts';
+import { Losses } from '../../../src/run/import/losses.ts';
+import { readPairs } from '../../../src/run/import/message-logs.ts';
+import { readLangSmith } from '../../../src/run/import/observation-tables.ts';
+import { readOtel } from '../../../src/run/import/otel.ts';
 import { readDemonstrations } from '../../../src/run/offline/demonstrations.ts';
 import { runSources } from '../../../src/run/view-runs.ts';
 import { TraceStore } from '../../../src/storage/trace-store.ts';
@@ -200,4 +204,70 @@ it('a source without an episode leaves nothing behind', async () => {
     expect.stringMatching(/expected episodes of openai, found none; .*:1: it is no JSON/),
   ]);
   expect(existsSync(out)).toBe(false);
+});
+
+it('a record whose reading fails is named by its line, and the rest is kept', () => {
+  const conversation = (role: unknown) => ({
+    messages: [
+      { role: 'user', content: 'hi' },
+      { role, content: 'done' },
+    ],
+  });
+  const broken = lines(['assistant', { toString: 1 }, 'assistant'].map(conversation));
+  const { report } = imported(broken, 'openai');
+  expect(report).toMatchObject({ episodes: 2, bad: 1, badRecords: [{ file: broken, line: 2 }] });
+  const rows = langfuseRows.map((row) => ({ ...row, trace_id: 'u', traceId: 'u', start_time: { toString: 1 } }));
+  const grouped = imported(lines([...rows.slice(0, 2), ...langfuseRows, { observations: [], id: { toString: 1 } }]));
+  expect(grouped.report).toMatchObject({ from: 'langfuse', episodes: 1, badRecords: [{ line: 1 }, {}] });
+});
+
+it('of several scores of one name that of the whole trace counts, else the first; the others are counted', () => {
+  const score = (value: number, observation_id?: string) => ({
+    ...{ id: `s${value}`, trace_id: 't', name: 'judge', value, data_type: 'NUMERIC', source: 'API' },
+    ...(observation_id && { observation_id }),
+  });
+  const rows = langfuseRows.slice(0, -1);
+  const scoreOf = (scores: readonly object[]) => {
+    const { report, episodes } = imported(lines([...rows, ...scores]));
+    return [episodeReturn(episodes[0]!), report.lost['scores (several of one name)']];
+  };
+  expect(scoreOf([score(0.25, '1'), score(0.75), score(0.5, '2')])).toEqual([0.75, 2]);
+  expect(scoreOf([score(0.25, '1'), score(0.5, '2')])).toEqual([0.25, 1]);
+  expect(scoreOf([score(0.75)])).toEqual([0.75, undefined]);
+  const losses = new Losses();
+  const stats = (avg: number, parent_run_id: string | null) => ({ parent_run_id, feedback_stats: { judge: { avg } } });
+  expect(readLangSmith([stats(0.25, 'r'), stats(0.75, null)], losses).scores).toEqual({ judge: 0.75 });
+  const evaluated = (value: number, parentSpanId: string) => {
+    const attributes = { 'gen_ai.evaluation.name': 'judge', 'gen_ai.evaluation.score.value': value };
+    return { parentSpanId, events: [{ name: 'gen_ai.evaluation.result', attributes }] };
+  };
+  expect(readOtel([evaluated(0.25, 'ab'), evaluated(0.75, '00')], losses).scores).toEqual({ judge: 0.75 });
+  expect(
+    readPairs(
+      [0.25, 0.75].map((reward) => ({ request: {}, response: {}, reward })),
+      losses,
+    ).scores,
+  ).toEqual({
+    reward: 0.75,
+  });
+  expect(losses.list()['scores (several of one name)']).toBe(3);
+});
+
+it.each(['json', 'dpo'])('forms without tools refuse an episode of calls in one line: %s', async (form) => {
+  const pair = [1, 0].map((reward) => ({
+    reward,
+    messages: [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: `answer ${reward}` },
+    ],
+  }));
+  const { out } = imported(lines(pair), 'openai');
+  const path = join(folder, `plain-${form}.${form === 'json' ? 'json' : 'jsonl'}`);
+  const flags = form === 'dpo' ? ['--format', 'dpo'] : [];
+  const { status, stderr } = await typed('export', out, '--out', path, ...flags);
+  expect(status).not.toBe(0);
+  expect(stderr.trim().split('\n')).toEqual([
+    expect.stringMatching(/has no place for calls of tools.*--format chatml, trl/),
+  ]);
+  expect(existsSync(path)).toBe(false);
 });
