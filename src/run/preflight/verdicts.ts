@@ -95,7 +95,12 @@ export function judgeHorizon(oracle: Play, horizon: number): Row {
   const solved = oracle.episodes.filter(({ success }) => success).map(({ turns }) => turnsUsed(turns));
   if (solved.length === 0) {
     const found = `the oracle solved none of ${oracle.episodes.length} tasks`;
-    return { ...row, verdict: 'look', found, advice: 'See that the oracle and the reward agree: longplay check-env.' };
+    return {
+      ...row,
+      verdict: 'look',
+      found,
+      advice: 'See that the oracle and the reward agree: play a task by longplay play, where hint asks the oracle.',
+    };
   }
   const beyond = solved.filter((turns) => turns > horizon).length;
   const longest = solved.reduce((a, b) => Math.max(a, b));
