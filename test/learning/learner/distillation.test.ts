@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openEngine } from '../../../src/compute/engine/open.ts';
 import { type ModelConfig, smallModel } from '../../../src/compute/model/config.ts';
-import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
 import { initialParams, type ParamSet } from '../../../src/compute/model/parameters.ts';
 import { type DecoderKind, logprobsGraph } from '../../../src/compute/model/programs.ts';
 import type { Group } from '../../../src/core/trajectory.ts';
@@ -22,6 +21,7 @@ import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { inFolder, type ToyConfig, toyConfig, withToyRun } from '../../support/toy-run.ts';
 import { type ToyWorld, view } from '../../support/toy-worlds.ts';
+import { trainerOptions } from '../../support/trainer-options.ts';
 
 const codec = new ViewCodec(view);
 const decoders = ['choice', 'tokens'] as const;
@@ -41,30 +41,8 @@ function runTeacher(decoder: DecoderKind, model = modelOf(decoder, { hiddenSize:
 }
 
 function optionsOf(decoder: DecoderKind, change: Partial<TrainerOptions> = {}): TrainerOptions {
-  return {
-    model: modelOf(decoder),
-    codec,
-    decoder,
-    estimator: {
-      algorithm: 'grpo',
-      std: true,
-      credit: 'trajectory',
-      gamma: 0.9,
-      truncation: 'terminal',
-      aggregation: { type: 'token-mean' },
-    },
-    epochs: 1,
-    minibatches: 1,
-    coefficients: { clipLow: 0.2, clipHigh: 0.2, entropyCoef: 0, valueCoef: 0, valueClip: 1 },
-    offPolicy: { type: 'ratio' },
-    learningRate: { peak: 0.05, warmupSteps: 0, decay: 'none', final: 1 },
-    maxGradNorm: 1e9,
-    adamW: defaultAdamW,
-    filterGroups: true,
-    distillation: { coef: 1, useRewards: false },
-    seed: 1,
-    ...change,
-  };
+  const learningRate = { peak: 0.05, warmupSteps: 0, decay: 'none', final: 1 } as const;
+  return trainerOptions({ codec, decoder, learningRate, distillation: { coef: 1, useRewards: false }, ...change });
 }
 
 const groupsOf = (decoder: DecoderKind, world: ToyWorld = 'chain') =>

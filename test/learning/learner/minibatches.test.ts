@@ -2,39 +2,24 @@
 import { describe, expect, it } from 'vitest';
 import { openEngine } from '../../../src/compute/engine/open.ts';
 import { smallModel } from '../../../src/compute/model/config.ts';
-import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
 import { initialParams } from '../../../src/compute/model/parameters.ts';
 import type { Group } from '../../../src/core/trajectory.ts';
 import { Trainer, type TrainerOptions } from '../../../src/learning/learner/trainer.ts';
 import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
+import { trainerOptions } from '../../support/trainer-options.ts';
 
 const codec = new ViewCodec(view);
 const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
-const options: TrainerOptions = {
+const options = trainerOptions({
   model,
   codec,
   decoder: 'choice',
-  // Advantages of a group depend on it alone, so parts of a batch can be distinguished from outside.
-  estimator: {
-    algorithm: 'grpo',
-    std: true,
-    credit: 'trajectory',
-    gamma: 0.9,
-    truncation: 'terminal',
-    aggregation: { type: 'token-mean' },
-  },
-  epochs: 1,
-  minibatches: 1,
   coefficients: { clipLow: 0.2, clipHigh: 0.28, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
-  offPolicy: { type: 'ratio' },
   learningRate: { peak: 0.01, warmupSteps: 3, decay: 'none', final: 1 },
   maxGradNorm: 1,
-  adamW: defaultAdamW,
-  filterGroups: true,
-  seed: 1,
-};
+});
 const made = { world: 'chain', codec, decoder: 'choice', size: 4, horizon: 6, seed: 9 } as const;
 const NONE = new Int32Array(0);
 const groups = toyGroups({ ...made, groups: 3 });

@@ -2,8 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { importance } from '../../../src/algo/importance.ts';
 import { openEngine } from '../../../src/compute/engine/open.ts';
-import { smallModel } from '../../../src/compute/model/config.ts';
-import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
 import { initialParams, type ParamSet } from '../../../src/compute/model/parameters.ts';
 import type { DecoderKind } from '../../../src/compute/model/programs.ts';
 import type { Decision, Group } from '../../../src/core/trajectory.ts';
@@ -12,41 +10,16 @@ import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
 import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
+import { trainerOptions } from '../../support/trainer-options.ts';
 
 const codec = new ViewCodec(view);
 const VERSION = 3;
 const WIDE = 1e6;
 
+/** Gradients keep their length: shrinking to a norm would hide a factor. */
 function optionsOf(decoder: DecoderKind, change: Partial<TrainerOptions>): TrainerOptions {
-  return {
-    model: smallModel(codec.vocabSize, {
-      hiddenSize: 8,
-      layers: 1,
-      maxPositions: 64,
-      choiceHead: decoder === 'choice',
-      valueHead: false,
-    }),
-    codec,
-    decoder,
-    estimator: {
-      algorithm: 'grpo',
-      std: true,
-      credit: 'trajectory',
-      gamma: 0.9,
-      truncation: 'terminal',
-      aggregation: { type: 'token-mean' },
-    },
-    epochs: 1,
-    minibatches: 1,
-    coefficients: { clipLow: WIDE, clipHigh: WIDE, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
-    offPolicy: { type: 'ratio' },
-    learningRate: { peak: 0.01, warmupSteps: 0, decay: 'none', final: 1 },
-    maxGradNorm: 1e9, // shrinking to a norm would hide a factor
-    adamW: defaultAdamW,
-    filterGroups: true,
-    seed: 1,
-    ...change,
-  };
+  const coefficients = { clipLow: WIDE, clipHigh: WIDE, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 };
+  return trainerOptions({ codec, decoder, coefficients, ...change });
 }
 
 interface Updated extends UpdateResult {

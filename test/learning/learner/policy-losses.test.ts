@@ -6,8 +6,6 @@ import { describe, expect, it } from 'vitest';
 import type { PolicyLossConfig } from '../../../src/algo/policy-loss.ts';
 import { policyLossSchema } from '../../../src/algo/policy-loss.ts';
 import { openEngine } from '../../../src/compute/engine/open.ts';
-import { smallModel } from '../../../src/compute/model/config.ts';
-import { defaultAdamW } from '../../../src/compute/model/optimizer.ts';
 import { initialParams } from '../../../src/compute/model/parameters.ts';
 import type { DecoderKind } from '../../../src/compute/model/programs.ts';
 import { microBatches } from '../../../src/learning/learner/micro-batches.ts';
@@ -18,6 +16,7 @@ import { ViewCodec } from '../../../src/text/reading/view-codec.ts';
 import { gradientDistance } from '../../support/gradient-distance.ts';
 import { toyGroups } from '../../support/toy-groups.ts';
 import { view } from '../../support/toy-worlds.ts';
+import { trainerOptions } from '../../support/trainer-options.ts';
 
 const codec = new ViewCodec(view);
 const losses: readonly PolicyLossConfig[] = [
@@ -36,9 +35,7 @@ async function update(
   change: Partial<TrainerOptions>,
 ) {
   const engine = await openEngine({ name: engineName, threads: 1 });
-  const size = { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false };
-  const options: TrainerOptions = {
-    model: smallModel(codec.vocabSize, { ...size, choiceHead: decoder === 'choice' }),
+  const options = trainerOptions({
     codec,
     decoder,
     estimator: {
@@ -50,16 +47,10 @@ async function update(
       aggregation: { type: 'token-mean' },
     },
     epochs: 2,
-    minibatches: 1,
     coefficients: { clipLow: 0.02, clipHigh: 0.02, entropyCoef: 0, valueCoef: 0, valueClip: 1 },
-    offPolicy: { type: 'ratio' },
     learningRate: { peak: 0.05, warmupSteps: 0, decay: 'none', final: 1 },
-    maxGradNorm: 1e9,
-    adamW: defaultAdamW,
-    filterGroups: true,
-    seed: 1,
     ...change,
-  };
+  });
   const trainer = await Trainer.create(engine, options, { params: initialParams(options.model, 1) });
   const groups = toyGroups({ world: 'chain', codec, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version: 0 });
   const result = await trainer.update(groups, 0);
