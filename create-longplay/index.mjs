@@ -9,8 +9,13 @@ import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-const COMMANDS = { world: 'new-env', agent: 'new-agent', study: 'new-study' };
-const KINDS = Object.keys(COMMANDS);
+/** Kinds by their name, which their folder gets too: the command that writes one, and what is typed first. */
+const PARTS = {
+  world: { command: 'new-env', first: 'npx longplay check-env world/env.mjs' },
+  agent: { command: 'new-agent', first: 'npx longplay train agent/train.yaml' },
+  study: { command: 'new-study', first: 'node study/study.mjs' },
+};
+const KINDS = Object.keys(PARTS);
 
 /** Ends with one line and code 2: a mistake of the user. @param {string} message @returns {never} */
 function refuse(message) {
@@ -74,12 +79,6 @@ writeFileSync(join(folder, '.gitignore'), 'node_modules/\nruns/\n');
 const source = spec ?? `longplay@^${version}`;
 run(folder, 'npm', 'install', existsSync(source) ? resolve(source) : source);
 run(folder, 'npx', 'longplay', 'prune-engines'); // 497 MB become 133
-run(folder, 'npx', 'longplay', COMMANDS[kind], kind);
-
-const main = { world: 'env.mjs', agent: 'train.yaml', study: 'study.mjs' }[kind];
-const first = {
-  world: `npx longplay check-env ${kind}/${main}`,
-  agent: `npx longplay train ${kind}/${main}`,
-  study: `node ${kind}/${main}`,
-}[kind];
+const { command, first } = PARTS[kind];
+run(folder, 'npx', 'longplay', command, kind);
 console.log(`\ncd ${target}\nnpm test          # its tests\n${first}`);

@@ -12,13 +12,20 @@
  * Wall-clock  Some twenty minutes a seed on two idle cores.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { isDeepStrictEqual } from 'node:util';
 import { createEnv } from '../envs/textcraft/index.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { comparePaired } from '../src/learning/evaluation/over-seeds.ts';
 import { columns, percent } from '../src/learning/evaluation/table.ts';
 import { resultFiles } from './results.ts';
-import { averageOver, bySeed, configureTrial, type StudyOptions, type Trial, trainTrial } from './trial.ts';
+import {
+  averageOver,
+  bySeed,
+  configureTrial,
+  isSameConfig,
+  type StudyOptions,
+  type Trial,
+  trainTrial,
+} from './trial.ts';
 
 const FILE = 'quickstart.yaml';
 /** Share of the teacher's environment steps that the others have. */
@@ -29,11 +36,11 @@ const SAVED = 'checkpoint.everyUpdates=10';
 const BAR = 3;
 
 /** Policies that are compared, in the order of the table. */
-export const ARMS = ['teacher', 'student', 'student, TCOD', 'reward alone'] as const;
+const ARMS = ['teacher', 'student', 'student, TCOD', 'reward alone'] as const;
 type Arm = (typeof ARMS)[number];
 
 /** Finished seed: a run of each arm. */
-export interface DistilledSeed {
+interface DistilledSeed {
   readonly seed: number;
   readonly arms: Readonly<Record<Arm, Trial>>;
 }
@@ -52,7 +59,7 @@ export async function distillation({ seeds, envSteps, settings: given = [] }: St
   const { json } = resultFiles('distillation');
   const config = configureTrial(FILE, 0, envSteps, settings);
   const kept = existsSync(json) ? (JSON.parse(readFileSync(json, 'utf8')) as Kept) : undefined;
-  const done = kept && isDeepStrictEqual(kept.config, config) ? [...kept.seeds] : [];
+  const done = kept && isSameConfig(kept.config, config) ? [...kept.seeds] : [];
   for (let seed = 1; seed <= seeds; seed++) {
     if (done.some((one) => one.seed === seed)) continue;
     done.push(await trainSeed(seed, envSteps, settings));
@@ -67,7 +74,7 @@ export async function distillation({ seeds, envSteps, settings: given = [] }: St
 }
 
 /** Trains the arms of one seed: the others begin from other random weights than the teacher. */
-export async function trainSeed(
+async function trainSeed(
   seed: number,
   envSteps: number | undefined,
   settings: readonly string[],
@@ -109,6 +116,7 @@ function report(config: RunConfig, seeds: readonly DistilledSeed[]): void {
   const trialsOf = (arm: Arm) => seeds.map(({ arms }) => arms[arm]);
   const meansOf = (arm: Arm, kind: string) =>
     trialsOf(arm).map((trial) => averageOver([trial], 'rates', kind, test).value);
+  const meanOf = (arm: Arm, kind: string) => averageOver(trialsOf(arm), 'rates', kind, test).value;
   const behind = (arm: Arm, kind: string): string => {
     const [own, its] = [meansOf(arm, kind), meansOf('teacher', kind)];
     if (own.length < 2) return points(own[0]! - its[0]!);
@@ -133,7 +141,7 @@ function report(config: RunConfig, seeds: readonly DistilledSeed[]): void {
     ...ARMS.flatMap((arm) => ['', ...bySeed(`${arm}, by training seed`, trialsOf(arm), kinds, test)]),
     '',
     ...(['student', 'student, TCOD'] as const).map((arm) => {
-      const missing = 100 * (mean(meansOf('teacher', kinds[0]!)) - mean(meansOf(arm, kinds[0]!)));
+      const missing = 100 * (meanOf('teacher', kinds[0]!) - meanOf(arm, kinds[0]!));
       const share = steps(arm) / steps('teacher');
       const met = missing <= BAR && share <= SHARE + 0.01 ? 'met' : 'not met';
       return `bar (${arm}, ${kinds[0]}): at most ${BAR} points behind, got ${missing.toFixed(1)}, in ${share.toFixed(2)} of the steps: ${met}`;
@@ -161,10 +169,6 @@ ${lines.join('\n')}
 `,
   );
   process.stdout.write(`${lines.join('\n')}\nwritten: ${markdown.pathname}\n`);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Difference of shares in points, with its sign. */

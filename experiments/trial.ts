@@ -105,18 +105,18 @@ export function configureTrial(
 export function readStudy(json: URL, config: RunConfig): Study {
   if (existsSync(json)) {
     const kept = JSON.parse(readFileSync(json, 'utf8')) as Study;
-    if (kept.format === 2 && isDeepStrictEqual(presentForm(kept.config), config)) return { ...kept, config };
+    if (kept.format === 2 && isSameConfig(kept.config, config)) return { ...kept, config };
     process.stdout.write('the kept seeds are of another configuration; the study begins anew\n');
   }
   return { format: 2, config, trials: [] };
 }
 
-/** Present form of a kept configuration, newer options at their defaults; undefined where it is no longer valid. */
-function presentForm(config: RunConfig): RunConfig | undefined {
+/** True for a kept configuration that is this one, newer options at their defaults; false where it is no longer valid. */
+export function isSameConfig(kept: RunConfig, config: RunConfig): boolean {
   try {
-    return checkRunConfig(config, 'kept configuration');
+    return isDeepStrictEqual(checkRunConfig(kept, 'kept configuration'), config);
   } catch {
-    return undefined;
+    return false;
   }
 }
 

@@ -60,8 +60,8 @@ export interface Accounting {
 }
 
 /** Number of failed episodes, all causes. */
-export function countFailed(accounting: Accounting): number {
-  return Object.values(accounting.failed).reduce((sum, count) => sum + (count ?? 0), 0);
+export function countFailed({ failed }: Pick<Accounting, 'failed'>): number {
+  return Object.values(failed).reduce((sum, count) => sum + (count ?? 0), 0);
 }
 
 /** Episodes launched minus those accounted for; 0 when the identity holds. */

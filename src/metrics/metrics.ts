@@ -22,6 +22,11 @@ export function* points(row: MetricsRow): Generator<Point> {
   }
 }
 
+/** Name of a point: its metric's, and behind a slash the key of a split one. */
+export function pointName({ metric, key }: Pick<Point, 'metric' | 'key'>): string {
+  return key === undefined ? metric.name : `${metric.name}/${key}`;
+}
+
 /** Page METRICS.md. */
 export function metricsPage(): string {
   const rows = metricTable.map((metric: Metric) => {

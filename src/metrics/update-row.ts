@@ -154,14 +154,14 @@ function addOutcomes(
   row.return = all.returns / all.episodes;
   row.turns = all.turns / all.episodes;
   row.truncated = all.truncated / all.episodes;
-  row.episodesByLabel = mapWorkers(byLabel, (sums) => sums.episodes);
-  row.successByLabel = mapWorkers(byLabel, (sums) => sums.successes / sums.episodes);
-  row.returnByLabel = mapWorkers(byLabel, (sums) => sums.returns / sums.episodes);
-  row.turnsByLabel = mapWorkers(byLabel, (sums) => sums.turns / sums.episodes);
-  row.truncatedByLabel = mapWorkers(byLabel, (sums) => sums.truncated / sums.episodes);
-  row.episodesByHorizon = mapWorkers(byHorizon, (sums) => sums.episodes);
-  row.successByHorizon = mapWorkers(byHorizon, (sums) => sums.successes / sums.episodes);
-  row.truncatedByHorizon = mapWorkers(byHorizon, (sums) => sums.truncated / sums.episodes);
+  row.episodesByLabel = mapSums(byLabel, (sums) => sums.episodes);
+  row.successByLabel = mapSums(byLabel, (sums) => sums.successes / sums.episodes);
+  row.returnByLabel = mapSums(byLabel, (sums) => sums.returns / sums.episodes);
+  row.turnsByLabel = mapSums(byLabel, (sums) => sums.turns / sums.episodes);
+  row.truncatedByLabel = mapSums(byLabel, (sums) => sums.truncated / sums.episodes);
+  row.episodesByHorizon = mapSums(byHorizon, (sums) => sums.episodes);
+  row.successByHorizon = mapSums(byHorizon, (sums) => sums.successes / sums.episodes);
+  row.truncatedByHorizon = mapSums(byHorizon, (sums) => sums.truncated / sums.episodes);
   if (comparedGroups > 0) row.zeroVarianceGroups = flatGroups / comparedGroups;
   if (answers > 0) row.formatErrors = formatErrors / answers;
   if (reported.size > 0) {
@@ -180,11 +180,11 @@ function addWorlds(row: Row, { byWorld }: ConsumedFacts, worlds: readonly WorldS
   row.horizonByWorld = mapWorlds(({ horizon }) => horizon);
   row.shareByWorld = mapWorlds(({ share }) => share);
   row.downByWorld = mapWorlds(({ isUp }) => (isUp ? 0 : 1));
-  row.episodesByWorld = mapWorkers(byWorld, (sums) => sums.episodes);
-  row.successByWorld = mapWorkers(byWorld, (sums) => sums.successes / sums.episodes);
-  row.returnByWorld = mapWorkers(byWorld, (sums) => sums.returns / sums.episodes);
-  row.turnsByWorld = mapWorkers(byWorld, (sums) => sums.turns / sums.episodes);
-  row.truncatedByWorld = mapWorkers(byWorld, (sums) => sums.truncated / sums.episodes);
+  row.episodesByWorld = mapSums(byWorld, (sums) => sums.episodes);
+  row.successByWorld = mapSums(byWorld, (sums) => sums.successes / sums.episodes);
+  row.returnByWorld = mapSums(byWorld, (sums) => sums.returns / sums.episodes);
+  row.turnsByWorld = mapSums(byWorld, (sums) => sums.turns / sums.episodes);
+  row.truncatedByWorld = mapSums(byWorld, (sums) => sums.truncated / sums.episodes);
 }
 
 function addRates(row: Row, now: RolloutFacts, before: RolloutFacts | undefined): void {
@@ -243,6 +243,6 @@ function actorName(path: string): string {
   return path.replace(/^\//, '');
 }
 
-function mapWorkers(parts: Readonly<Record<string, EpisodeSums>>, value: (sums: EpisodeSums) => number) {
+function mapSums(parts: Readonly<Record<string, EpisodeSums>>, value: (sums: EpisodeSums) => number) {
   return Object.fromEntries(Object.entries(parts).map(([key, sums]) => [key, value(sums)]));
 }

@@ -119,8 +119,16 @@ function withParams<S extends { readonly params: ParamSet }>(spec: S, newest: Pa
 }
 
 const OPENINGS: { readonly [K in PolicySpec['kind']]: Opening<Extract<PolicySpec, { readonly kind: K }>> } = {
-  random: { hasEngine: false, open: openRandom, renew: (spec) => spec },
-  rule: { hasEngine: false, open: openRule, renew: (spec) => spec },
+  random: {
+    hasEngine: false,
+    open: async (_, { maxBatch }) => withoutEngine(new RandomPolicy(maxBatch)),
+    renew: (spec) => spec,
+  },
+  rule: {
+    hasEngine: false,
+    open: async ({ rule }, { maxBatch }) => withoutEngine(new RulePolicy(maxBatch, rule)),
+    renew: (spec) => spec,
+  },
   oracle: { hasEngine: false, open: openOracle, renew: (spec) => spec },
   local: { hasEngine: true, open: openLocal, renew: withParams },
   server: {
@@ -158,15 +166,9 @@ export async function openPolicy(spec: PolicySpec, options: OpeningOptions): Pro
   return openingOf(spec).open(spec, options);
 }
 
-async function openRandom(_: PolicySpec, { maxBatch }: OpeningOptions): Promise<OpenedPolicy> {
-  return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
-}
-
-async function openRule(
-  { rule }: Extract<PolicySpec, { readonly kind: 'rule' }>,
-  { maxBatch }: OpeningOptions,
-): Promise<OpenedPolicy> {
-  return { policy: new RulePolicy(maxBatch, rule), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+/** Policy that nothing is computed for in this process. */
+function withoutEngine(policy: Policy, engine = 'none'): OpenedPolicy {
+  return { policy, engine, computing: { ms: 0 }, close: async () => {} };
 }
 
 async function openOracle(
@@ -176,8 +178,7 @@ async function openOracle(
   const { createOracle } = await loadWorld(new URL(envModule));
   if (!createOracle)
     throw new UserError('BAD_CONFIG', 'policy.kind: oracle: this world has no oracle; choose another kind of policy');
-  const policy = new OraclePolicy(maxBatch, createOracle(envOptions));
-  return { policy, engine: 'none', computing: { ms: 0 }, close: async () => {} };
+  return withoutEngine(new OraclePolicy(maxBatch, createOracle(envOptions)));
 }
 
 async function openSampled(
@@ -190,7 +191,7 @@ async function openSampled(
   const codec = openModelCodec(chat);
   const read = { codec, client, adapters: adaptersOf(client), maxPositions, endTokens };
   const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });
-  return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
+  return withoutEngine(policy, `${server.api} at ${server.url}`);
 }
 
 /** Reader of the limits that calls of agents set, whatever world the policy was trained in. */

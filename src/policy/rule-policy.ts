@@ -21,8 +21,6 @@ export function isEndAction(action: string): boolean {
 /** Rule policy: decides by its rule alone; `same` draws by (sampling seed, turn), so it depends on no batch and no time. */
 export class RulePolicy extends ImmediatePolicy {
   readonly #rule: Rule;
-  /** Last action of each episode, by its number. */
-  readonly #last = new Map<number, string>();
 
   constructor(maxBatch: number, rule: Rule) {
     super(maxBatch);
@@ -34,28 +32,20 @@ export class RulePolicy extends ImmediatePolicy {
     if (this.#rule === 'word') return 'ok';
     const listed = [...request.actions].map((index) => table[index]!);
     if (listed.length === 0) return { message: nothingListed(request) };
-    const action = this.#choose(request, listed);
-    this.#last.set(request.episode, action);
-    return action;
+    return this.#choose(request, listed);
   }
 
-  #choose({ episode, samplingSeed, turn }: ActRequest, listed: readonly string[]): string {
+  #choose({ lastAction, samplingSeed, turn }: ActRequest, listed: readonly string[]): string {
     switch (this.#rule) {
       case 'last':
         return listed.at(-1)!;
       case 'end':
         return listed.find(isEndAction) ?? listed[0]!;
-      case 'same': {
-        const last = this.#last.get(episode);
-        if (last !== undefined && listed.includes(last)) return last;
+      case 'same':
+        if (lastAction !== undefined && listed.includes(lastAction)) return lastAction;
         return Rng.fromSeed(seedFrom(samplingSeed, turn)).pick(listed);
-      }
       default:
         return listed[0]!;
     }
-  }
-
-  protected override drop(episode: number): void {
-    this.#last.delete(episode);
   }
 }

@@ -2,9 +2,9 @@
  * Removes what an installed engine never loads on this machine: binaries for other platforms, and builds for browsers. npm installs
  * them all, since the packages hold every platform in one.
  */
-import { type Dirent, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { arch, platform } from 'node:process';
 import { messageOf, UserError } from '../core/errors.ts';
 
@@ -60,7 +60,7 @@ export function listUnusedEngineFiles(
   return PACKAGES.flatMap((one) => {
     const folder = findPackage(one.name, from);
     if (folder === undefined) return [];
-    const files = one.folders.flatMap((sub) => listFiles(join(folder, sub)).map((path) => `${sub}/${path}`));
+    const files = one.folders.flatMap((sub) => listFiles(folder, sub));
     const isLoaded = (path: string) => one.isLoaded(path, machine);
     // A package that has nothing for this machine is left whole: it may be another version than this rule knows.
     if (!files.some(isLoaded)) return [];
@@ -89,11 +89,9 @@ export function removeUnusedFiles(listed: readonly UnusedFiles[]): void {
 }
 
 function removeEmptyFolders(folder: string, path: string): void {
-  for (let at = path; at !== '.' && at !== ''; at = dirname(at)) {
-    const whole = join(folder, at);
-    if (listEntries(whole).length > 0) return;
-    rmSync(whole, { recursive: true, force: true });
-  }
+  try {
+    for (let at = path; at !== '.'; at = dirname(at)) rmdirSync(join(folder, at));
+  } catch {} // one that holds something, or has gone with another file
 }
 
 /** Folder of a package as Node resolves it; undefined where it is not installed. */
@@ -108,18 +106,10 @@ function findPackage(name: string, from: string | URL): string | undefined {
   }
 }
 
-/** Paths of all files below a folder, with slashes. */
-function listFiles(folder: string): string[] {
-  return listEntries(folder).flatMap((entry) => {
-    if (!entry.isDirectory()) return [entry.name];
-    return listFiles(join(folder, entry.name)).map((path) => `${entry.name}/${path}`);
-  });
-}
-
-function listEntries(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return [];
-  }
+/** Paths in a package of all files below one of its folders, with slashes; none where there is no such folder. */
+function listFiles(folder: string, sub: string): string[] {
+  if (!existsSync(join(folder, sub))) return [];
+  return readdirSync(join(folder, sub), { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll(sep, '/'));
 }

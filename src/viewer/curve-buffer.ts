@@ -1,6 +1,6 @@
 /** Curve buffer: rows of metrics as curves of bounded length; past it, neighbouring points are averaged into one. */
 import type { MetricsRow } from '../metrics/metric-table.ts';
-import { points } from '../metrics/metrics.ts';
+import { pointName, points } from '../metrics/metrics.ts';
 import type { Curves } from './api.ts';
 
 /** Last-value series, positions and counters: of two points that become one, the later counts. */
@@ -25,8 +25,9 @@ export class CurveBuffer {
   }
 
   add(row: MetricsRow): void {
-    for (const { metric, key, value } of points(row)) {
-      const name = key === undefined ? metric.name : `${metric.name}/${key}`;
+    for (const point of points(row)) {
+      const { value } = point;
+      const name = pointName(point);
       const known = this.#pending.get(name);
       if (known && !LAST.has(name)) {
         known.sum += value;

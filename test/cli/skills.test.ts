@@ -1,7 +1,7 @@
 /** Skills for coding agents: what they write and type works, in order, in an empty folder; their pages and keys are there. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { metricTable } from '../../src/metrics/metric-table.ts';
@@ -105,6 +105,9 @@ describe('AGENTS.md', () => {
       expect(help.status, name).toBe(0);
       for (const [flag] of rest!.matchAll(/--[a-z-]+/g)) expect(help.stdout, `${name} ${flag}`).toContain(flag);
     }
-    expect(dirname(pathOf('new-world'))).toBe('skills/new-world');
+  });
+
+  it('links every skill', () => {
+    for (const skill of skills) expect(read('AGENTS.md')).toContain(`](${pathOf(skill)})`);
   });
 });

@@ -53,21 +53,21 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has the first, one with a teacher, one that predicts its world, a language model, an agent, a world of tools, the learner of a cluster and a judge of groups the others.
     const absent = [
       ...rates,
-      'behaviourGap',
-      'distillationKl',
-      'observationNll',
-      'formatErrors',
-      'agentMetrics',
+      'behaviourGap', // of a policy behind a generation server
+      'distillationKl', // of a policy with a teacher
+      'observationNll', // of one that predicts its world
+      'formatErrors', // of a language model
+      'agentMetrics', // of an agent
+      'judgeScore', // of a judge of groups
+      // of a world of tools
       'validCalls',
       'unknownTools',
       'invalidArguments',
       'malformedArguments',
       'toolErrors',
       'callsPerTurn',
-      'judgeScore',
       ...metricTable.map(({ name }) => name).filter(ofCluster),
       ...metricTable.map(({ name }) => name).filter((name) => name.endsWith('ByWorld')), // of several worlds
     ];

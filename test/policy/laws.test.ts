@@ -12,6 +12,7 @@ import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import { EngineThread } from '../../src/policy/engine-thread.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
+import { RulePolicy } from '../../src/policy/rule-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Codec } from '../../src/text/reading/codec.ts';
 import { codecOf } from '../../src/text/reading/codec-of.ts';
@@ -64,6 +65,7 @@ function local(
 
 const { createEnv } = textcraft;
 testPolicyLaws('random', () => random);
+testPolicyLaws('rule (same)', () => ({ ...random, open: (maxBatch = 64) => new RulePolicy(maxBatch, 'same') }));
 testPolicyLaws('cached (append view, choices)', () => local(textcraft, 3, 'cached'));
 testPolicyLaws('cached (append view, spelt actions)', () => local(textcraft, 2, 'cached', 'tokens'));
 testPolicyLaws('cached (window view)', () => local(babyai, 2, 'cached'));

@@ -7,13 +7,17 @@ import { isEndAction, RULES, type Rule, RulePolicy } from '../../src/policy/rule
 function playTurns(rule: Rule, lists: readonly (readonly string[])[], samplingSeed = 1): readonly string[] {
   const policy = new RulePolicy(4, rule);
   const table: string[] = [];
+  let lastAction: string | undefined;
   return lists.map((list, turn) => {
     const newActions = list.filter((text) => !table.includes(text));
     table.push(...newActions);
     const actions = Int32Array.from(list, (text) => table.indexOf(text));
     const request = { episode: 1, group: 1, member: 0, groupSize: 1, turn, observation: 'x', temperature: 1 };
-    const refused = policy.submit([{ ...request, actions, newActions, samplingSeed } as ActRequest]);
-    return refused[0]?.message ?? policy.step()[0]!.action;
+    const before = lastAction === undefined ? {} : { lastAction };
+    const refused = policy.submit([{ ...request, ...before, actions, newActions, samplingSeed } as ActRequest]);
+    if (refused.length > 0) return refused[0]!.message;
+    lastAction = policy.step()[0]!.action;
+    return lastAction;
   });
 }
 

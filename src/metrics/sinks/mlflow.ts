@@ -7,7 +7,7 @@
 import { isRecord } from '../../core/record.ts';
 import { HttpClient, parseAnswer } from '../../http/http-client.ts';
 import { RemoteError } from '../../http/retry.ts';
-import { points } from '../metrics.ts';
+import { pointName, points } from '../metrics.ts';
 import { flattenConfig } from './flat-config.ts';
 import type { Entry, Outbox } from './outbox.ts';
 import type { SinkTransport } from './remote-sink.ts';
@@ -148,9 +148,9 @@ export function metricsOf(entries: readonly Entry[]): MlflowMetric[] {
   return entries.flatMap((entry) => {
     if (entry.kind !== 'row') return [];
     const step = entry.row.update ?? entry.number;
-    return [...points(entry.row)].map(({ metric, key, value }) => ({
-      key: metricKey(key === undefined ? metric.name : `${metric.name}/${key}`),
-      value,
+    return [...points(entry.row)].map((point) => ({
+      key: metricKey(pointName(point)),
+      value: point.value,
       timestamp: Math.round(entry.at),
       step,
     }));

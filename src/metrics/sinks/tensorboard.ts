@@ -8,7 +8,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../../storage/atomic-file.ts';
 import type { MetricsRow } from '../metric-table.ts';
-import { points } from '../metrics.ts';
+import { pointName, points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
 /**
@@ -27,10 +27,7 @@ export function tensorboardSink(dir: string, now: () => number): MetricSink {
   return {
     name: 'tensorboard',
     write(row: MetricsRow) {
-      const values = [...points(row)].map(({ metric, key, value }) => {
-        const tag = key === undefined ? metric.name : `${metric.name}/${key}`;
-        return { tag, value };
-      });
+      const values = [...points(row)].map((point) => ({ tag: pointName(point), value: point.value }));
       writeSync(file, record(event(now(), { step: row.update ?? 0, values })));
     },
     close() {

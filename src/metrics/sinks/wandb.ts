@@ -15,7 +15,7 @@ import { MAX_BINARY_BYTES, openFile, readBounded } from '../../core/bounded-file
 import { UserError } from '../../core/errors.ts';
 import { makeFolder, nodeDisk, quietly } from '../../storage/atomic-file.ts';
 import type { MetricsRow } from '../metric-table.ts';
-import { points } from '../metrics.ts';
+import { pointName, points } from '../metrics.ts';
 import { flattenConfig } from './flat-config.ts';
 import type { MetricSink, RunEnding } from './sink.ts';
 
@@ -59,9 +59,9 @@ export function wandbSink({ dir, project, entity, config, wallClock }: WandbOpti
   };
   if (records === 0) {
     began = wallClock() / 1000;
-    append((writer) => submessage(writer, 21, headerMessage));
+    append((writer) => submessage(writer, HEADER, headerMessage));
     append((writer) =>
-      submessage(writer, 17, (run) =>
+      submessage(writer, RUN, (run) =>
         runMessage(run, { id: idOf(path), name: basename(dir), project, entity, config, began }),
       ),
     );
@@ -74,11 +74,9 @@ export function wandbSink({ dir, project, entity, config, wallClock }: WandbOpti
       if (row.update !== undefined && row.update <= first) return; // made again after a resume: it is there
       const now = wallClock() / 1000;
       append((writer) =>
-        submessage(writer, 2, (history) => {
-          for (const [key, value] of valuesOf(row)) submessage(history, 1, (item) => itemMessage(item, key, value));
+        submessage(writer, HISTORY, (history) => {
           const facts = { _step: step, _timestamp: now, _runtime: now - began };
-          for (const [key, value] of Object.entries(facts))
-            submessage(history, 1, (item) => itemMessage(item, key, value));
+          itemMessages(history, [...valuesOf(row), ...Object.entries(facts)]);
           return submessage(history, 2, (at) => at.uint32(tag(1, VARINT)).int64(step));
         }),
       );
@@ -90,12 +88,7 @@ export function wandbSink({ dir, project, entity, config, wallClock }: WandbOpti
       try {
         const row = last;
         if (row) {
-          append((writer) =>
-            submessage(writer, 3, (summary) => {
-              for (const [key, value] of valuesOf(row)) submessage(summary, 1, (item) => itemMessage(item, key, value));
-              return summary;
-            }),
-          );
+          append((writer) => submessage(writer, SUMMARY, (summary) => itemMessages(summary, valuesOf(row))));
         }
         const seconds = Math.max(0, Math.round(wallClock() / 1000 - began));
         append((writer) =>
@@ -116,8 +109,10 @@ const EXIT_CODE: Readonly<Record<RunEnding, number>> = { finished: 0, stopped: 2
 
 /** Numbers of fields of `Record`. */
 const HISTORY = 2;
+const SUMMARY = 3;
 const RUN = 17;
 const EXIT = 18;
+const HEADER = 21;
 
 const VARINT = 0;
 const DELIMITED = 2;
@@ -157,10 +152,7 @@ function runMessage(writer: BinaryWriter, { id, name, project, entity, config, b
   text(writer, 1, id);
   if (entity !== undefined) text(writer, 2, entity);
   text(writer, 3, project);
-  submessage(writer, 4, (values) => {
-    for (const [key, value] of flattenConfig(config)) submessage(values, 1, (item) => itemMessage(item, key, value));
-    return values;
-  });
+  submessage(writer, 4, (values) => itemMessages(values, flattenConfig(config)));
   text(writer, 8, name);
   const seconds = Math.floor(began);
   return submessage(writer, 17, (time) =>
@@ -172,10 +164,12 @@ function runMessage(writer: BinaryWriter, { id, name, project, entity, config, b
   );
 }
 
-/** `HistoryItem`, `SummaryItem`, `ConfigItem`: all are `{ key = 1, value_json = 16 }`. */
-function itemMessage(writer: BinaryWriter, key: string, value: number | string): BinaryWriter {
-  text(writer, 1, key);
-  return text(writer, 16, JSON.stringify(value));
+/** `HistoryItem`, `SummaryItem`, `ConfigItem`: all are `{ key = 1, value_json = 16 }`, in field 1 of their list. */
+function itemMessages(writer: BinaryWriter, items: readonly (readonly [string, number | string])[]): BinaryWriter {
+  for (const [key, value] of items) {
+    submessage(writer, 1, (item) => text(text(item, 1, key), 16, JSON.stringify(value)));
+  }
+  return writer;
 }
 
 function text(writer: BinaryWriter, field: number, value: string): BinaryWriter {
@@ -184,10 +178,7 @@ function text(writer: BinaryWriter, field: number, value: string): BinaryWriter 
 
 /** Values of a row: `name`, or `name/key` of a split metric, which the server shows as one section. */
 function valuesOf(row: MetricsRow): [string, number][] {
-  return [...points(row)].map(({ metric, key, value }) => [
-    key === undefined ? metric.name : `${metric.name}/${key}`,
-    value,
-  ]);
+  return [...points(row)].map((point) => [pointName(point), point.value]);
 }
 
 /** Header of a file: `:W&B`, 0xBEE1 and version 0. */

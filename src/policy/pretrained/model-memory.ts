@@ -83,7 +83,8 @@ function countKept(config: ModelConfig, recompute: boolean): number {
   return forward.outputs.reduce((sum, { shape }) => sum + 4 * evaluate(sizeOf(shape), sizes), 0);
 }
 
-function countNumbers(specs: readonly { readonly shape: readonly number[] }[]): number {
+/** Counts the numbers in tensors of some shapes. */
+export function countNumbers(specs: readonly { readonly shape: readonly number[] }[]): number {
   return specs.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
 }
 

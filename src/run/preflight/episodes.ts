@@ -1,6 +1,7 @@
 /** Facts of played episodes that preflight's verdicts are made of. Pure. */
+import { mean } from '../../console/numbers.ts';
 import { readReport } from '../../core/agent-call.ts';
-import type { FailureCause } from '../../core/failure.ts';
+import { countFailed, type FailureCause } from '../../core/failure.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../core/trajectory.ts';
 
 /** Play: episodes that one policy played, and those that failed. */
@@ -32,23 +33,14 @@ export interface PlayFacts {
   readonly secondsPerStep: number;
 }
 
-/** Mean of numbers; NaN of none. */
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** Counts failed attempts, all causes. */
-export function countFailures(failed: Play['failed']): number {
-  return Object.values(failed).reduce((sum, count) => sum + (count ?? 0), 0);
-}
-
 /** Sums up a play. */
-export function summarisePlay({ episodes, failed }: Play): PlayFacts {
+export function summarisePlay(play: Play): PlayFacts {
+  const { episodes } = play;
   const solved = episodes.filter(({ success }) => success);
   const used = (of: readonly Trajectory[]) => mean(of.map(({ turns }) => turnsUsed(turns)));
   return {
     episodes: episodes.length,
-    failed: countFailures(failed),
+    failed: countFailed(play),
     success: solved.length / episodes.length,
     meanReturn: mean(episodes.map(episodeReturn)),
     turns: used(episodes),

@@ -8,17 +8,7 @@ export interface Hardware {
   readonly source: string;
 }
 
-/**
- * Accelerators by the name that `--hardware` takes, as their makers state them; figures with sparsity are halved.
- *
- * - `t4`: 65e12 (fp16), NVIDIA T4 datasheet
- * - `a10`: 125e12 (bf16), NVIDIA A10 datasheet
- * - `l4`: 121e12 (bf16), NVIDIA L4 datasheet, 242 with sparsity
- * - `rtx4090`: 165.2e12 (bf16, 32-bit sums), NVIDIA Ada architecture whitepaper, appendix A
- * - `l40s`: 362e12 (bf16), NVIDIA L40S datasheet, 733 with sparsity
- * - `a100`: 312e12 (bf16), NVIDIA A100 datasheet
- * - `h100`, `h200`: 989.4e12 (bf16, SXM), NVIDIA H100 and H200 datasheets, 1979 with sparsity
- */
+/** Accelerators by the name that `--hardware` takes, as their makers state them; figures with sparsity are halved. */
 export const HARDWARE: Readonly<Record<string, Hardware>> = {
   t4: { peak: 65e12, source: 'NVIDIA T4 datasheet, fp16' },
   a10: { peak: 125e12, source: 'NVIDIA A10 datasheet, bf16' },

@@ -10,10 +10,11 @@ import { parameterSpecs } from '../../compute/model/parameters.ts';
 import { checkRunConfig } from '../../config/load.ts';
 import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { mean } from '../../console/numbers.ts';
 import { AGENT } from '../../core/agent-call.ts';
 import type { Env } from '../../core/env.ts';
 import { isUserMistake, messageOf } from '../../core/errors.ts';
-import { append } from '../../core/extremes.ts';
+import { append, largestOf } from '../../core/extremes.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { isHubName } from '../../core/hub-name.ts';
 import { seedFrom } from '../../core/rng.ts';
@@ -23,7 +24,7 @@ import { listTrainTasks } from '../../learning/evaluation/tasks.ts';
 import type { RunStatus } from '../../metrics/run-status.ts';
 import { readModelFacts } from '../../policy/pretrained/folder.ts';
 import { locateInHubCache } from '../../policy/pretrained/hub-cache.ts';
-import { countMemory } from '../../policy/pretrained/model-memory.ts';
+import { countMemory, countNumbers } from '../../policy/pretrained/model-memory.ts';
 import { isEndAction, RULES, type Rule } from '../../policy/rule-policy.ts';
 import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { setUpReader } from '../../policy/setup-checkpoint.ts';
@@ -32,7 +33,7 @@ import { replayTurns } from '../../text/reading/replay-turns.ts';
 import { findWorld, worldUrl } from '../find-world.ts';
 import { summariseSample } from '../play-sample.ts';
 import { startRun } from '../start-run.ts';
-import { mean, type Play, type PlayFacts, summarisePlay } from './episodes.ts';
+import { type Play, type PlayFacts, summarisePlay } from './episodes.ts';
 import { type Estimate, type EstimateInput, estimateRun, secondsOn } from './estimate.ts';
 import { HARDWARE } from './hardware.ts';
 import {
@@ -121,7 +122,7 @@ export async function preflight(options: PreflightOptions): Promise<PreflightRep
   const dir = mkdtempSync(join(tmpdir(), 'longplay-preflight-'));
   const session: Session = {
     ...{ options, env, world, dir },
-    horizon: longestHorizon(config),
+    horizon: largestOf([config.horizon.rounds].flat()),
     endsAt: began + minutes * 60_000,
   };
   try {
@@ -129,11 +130,6 @@ export async function preflight(options: PreflightOptions): Promise<PreflightRep
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-/** Largest horizon of a configuration's schedule. */
-function longestHorizon({ horizon: { rounds } }: RunConfig): number {
-  return typeof rounds === 'number' ? rounds : rounds.reduce((a, b) => Math.max(a, b));
 }
 
 async function investigate(session: Session, began: number): Promise<PreflightReport> {
@@ -182,7 +178,11 @@ async function investigate(session: Session, began: number): Promise<PreflightRe
   const hardware: HardwareTime[] = [];
   if (input && estimate) {
     rows.push(judgeEstimate(estimate, input));
-    for (const name of options.hardware) rows.push(judgeHardware(session, name, estimate, input, random, hardware));
+    for (const name of options.hardware) {
+      const { row, time } = judgeHardware(session, name, estimate, input, random);
+      rows.push(row);
+      if (time) hardware.push(time);
+    }
   } else {
     const found = `policy.kind ${config.policy.kind} is not trained`;
     rows.push({ part: 'estimate', name: 'this machine', verdict: 'ok', found, advice: 'There is no run to estimate.' });
@@ -204,35 +204,33 @@ function lastTenth(play: Play): Play {
 
 /** Configuration of a play that trains nothing and keeps nothing. */
 function playConfig({ options: { config } }: Session, policy: RunConfig['policy']): RunConfig {
-  const { trace, metrics, evaluation, checkpoint } = config;
-  const { prometheusPort: _, ...quiet } = metrics;
+  const { trace, evaluation, checkpoint } = config;
   return {
     ...config,
     policy,
     trace: { ...trace, everyGroups: 0 },
-    metrics: { ...quiet, tensorboard: false },
     evaluation: { ...evaluation, everyUpdates: 0 },
     checkpoint: { ...checkpoint, everyUpdates: Number.MAX_SAFE_INTEGER },
     warmStart: { ...config.warmStart, episodes: 0 },
   };
 }
 
-/** Policy with the defaults of a kind. */
-function defaultPolicy(kind: 'random' | 'oracle' | 'local'): RunConfig {
+/** Configuration of defaults, for a kind of policy. */
+function defaultConfig(kind: 'random' | 'oracle' | 'local'): RunConfig {
   const given = { env: { id: 'any' }, horizon: { type: 'fixed', rounds: 1 }, stop: { updates: 1 }, policy: { kind } };
   return checkRunConfig(given, 'preflight');
 }
 
 /** Plays at random, or by a rule. */
 function playRule(session: Session, rule: Rule | undefined, ms: number): Promise<Play> {
-  const config = playConfig(session, defaultPolicy('random').policy);
+  const config = playConfig(session, defaultConfig('random').policy);
   const what = rule === undefined ? 'random play' : `rule '${rule}'`;
   return play(session, { what, config, rule, horizon: session.horizon, episodes: EPISODES, ms });
 }
 
 /** Plays by the world's solver, with room beyond the horizon. */
 function playOracle(session: Session, ms: number): Promise<Play> {
-  const config = playConfig(session, defaultPolicy('oracle').policy);
+  const config = playConfig(session, defaultConfig('oracle').policy);
   const horizon = Math.max(ORACLE_HORIZON.least, ORACLE_HORIZON.times * session.horizon);
   return play(session, { what: 'oracle', config, horizon, episodes: EPISODES, ms });
 }
@@ -273,7 +271,7 @@ async function withRun(
   session: Session,
   { what, config, rule, ms, learn }: Omit<PlayRequest, 'horizon' | 'episodes'> & { readonly learn: boolean },
   work: (run: Run) => Promise<string | undefined>,
-  onEnd: (run: Run, status: RunStatus | undefined) => void = () => {},
+  onEnd: (status: RunStatus) => void = () => {},
 ): Promise<Play> {
   const { options, dir, endsAt } = session;
   const { interrupt, onProgress } = options;
@@ -291,11 +289,9 @@ async function withRun(
   let run: Run | undefined;
   let timer: NodeJS.Timeout | undefined;
   let seconds = 0;
-  let [began, status, failure] = [performance.now(), undefined, undefined] as [
-    number,
-    RunStatus | undefined,
-    string | undefined,
-  ];
+  let began = performance.now();
+  let status: RunStatus | undefined;
+  let failure: string | undefined;
   try {
     run = await startRun({
       ...{ config, dir, mode: 'async', envModule: worldUrl(config.env.id, config.env.options), learn, rule },
@@ -308,7 +304,7 @@ async function withRun(
     working.catch(() => {}); // given up where its time is over
     failure = await Promise.race([working, isOver]);
     status = await run.status();
-    onEnd(run, status);
+    onEnd(status);
   } catch (thrown) {
     // A configuration that cannot be is the caller's; a world that breaks is what was to be found out.
     if (isUserMistake(thrown) && run === undefined) throw thrown;
@@ -319,9 +315,7 @@ async function withRun(
     seconds = (performance.now() - began) / 1000; // ending the run is no part of what was done
     await run?.stop();
   }
-  return {
-    ...{ episodes, failed: status?.accounting.failed ?? {}, failure, seconds, tokens: status?.tokens ?? 0 },
-  };
+  return { episodes, failed: status?.accounting.failed ?? {}, failure, seconds, tokens: status?.tokens ?? 0 };
 }
 
 /** Episode without what its policy computed: a toy plays very many. */
@@ -347,7 +341,7 @@ async function trainToy(session: Session): Promise<Toy> {
   const { config } = options;
   const ms = Math.max(1000, endsAt - performance.now());
   const isOwn = config.policy.kind === 'local';
-  const { policy, learner } = isOwn ? config : defaultPolicy('local');
+  const { policy, learner } = isOwn ? config : defaultConfig('local');
   const { ranking: _, ...unranked } = learner; // a judge elsewhere is asked for money
   const toyConfig: RunConfig = {
     ...playConfig(session, policy),
@@ -363,8 +357,8 @@ async function trainToy(session: Session): Promise<Toy> {
       await run.train();
       return undefined;
     },
-    (_run, status) => {
-      if (status) facts = { updates: status.version, seconds: status.elapsedMs / 1000, envSteps: status.envSteps };
+    ({ version: updates, elapsedMs, envSteps }) => {
+      facts = { updates, seconds: elapsedMs / 1000, envSteps };
     },
   );
   return { play, ...facts };
@@ -502,7 +496,7 @@ function collectInput(
     return { ...shared, turns, tokens: tokens?.perEpisode ?? Number.NaN, parameters, update };
   }
   const { model: small } = setUpLocalPolicy(config, world.view, undefined);
-  const parameters = parameterSpecs(small).reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  const parameters = countNumbers(parameterSpecs(small));
   const turns = summarisePlay(toy && toy.play.episodes.length > 0 ? toy.play : random).turns;
   const perStep = toy ? toy.play.tokens / toy.envSteps : Number.NaN;
   const update =
@@ -510,24 +504,22 @@ function collectInput(
   return { ...shared, turns, tokens: perStep * turns, parameters, update };
 }
 
-/** Judges the time and the cost on named hardware. @param hardware the list that the figures go to */
+/** Judges the time and the cost on named hardware; no time where the tokens of the run are not known. */
 function judgeHardware(
   { options: { utilisation, pricePerHour, config } }: Session,
   name: string,
   estimate: Estimate,
   input: EstimateInput,
   random: Play,
-  hardware: HardwareTime[],
-): Row {
+): { readonly row: Row; readonly time?: HardwareTime } {
   const row = { part: 'estimate', name } as const;
   const one = HARDWARE[name]!;
   const seconds = secondsOn(estimate, input, one, utilisation);
   if (seconds === undefined) {
     const advice = 'Give more --minutes: without counted tokens there is nothing to compute from.';
-    return { ...row, verdict: 'look', found: 'tokens of the run are not known', advice };
+    return { row: { ...row, verdict: 'look', found: 'tokens of the run are not known', advice } };
   }
   const cost = pricePerHour === undefined ? undefined : (seconds / 3600) * pricePerHour;
-  hardware.push({ name, seconds, cost });
   const price = cost === undefined ? '' : `, cost ${brief(cost)} at ${brief(pricePerHour!)} an hour`;
   const formula = `(2 + 6 × ${input.epochs} epochs) × ${brief(input.parameters!)} parameters × ${brief(estimate.tokens!)} tokens / (${brief(one.peak / 1e12)}e12 × ${brief(utilisation)})`;
   const steps = (estimate.episodes ?? Number.NaN) * input.turns;
@@ -542,7 +534,7 @@ function judgeHardware(
   const found = `${describeTime(seconds)}${price}, computed, not measured: ${formula}; ${one.source}${envs}`;
   const isSlowEnv = envSeconds > Math.max(60, seconds);
   const advice = isSlowEnv ? 'The env takes longer than the policy: a faster GPU will wait for it.' : 'Nothing to do.';
-  return { ...row, verdict: isSlowEnv ? 'look' : 'ok', found, advice };
+  return { row: { ...row, verdict: isSlowEnv ? 'look' : 'ok', found, advice }, time: { name, seconds, cost } };
 }
 
 /** Describes seconds of any size, in three digits. */

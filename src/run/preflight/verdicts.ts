@@ -1,21 +1,13 @@
 /** Verdicts of preflight: rows from facts. Pure. Each row says what was found, and in one sentence what to do. */
-import { duration } from '../../console/numbers.ts';
-import type { FailureCause } from '../../core/failure.ts';
-import { cureOf } from '../../core/failure.ts';
+import { duration, mean, percent } from '../../console/numbers.ts';
+import { largestOf } from '../../core/extremes.ts';
+import { cureOf, type FailureCause } from '../../core/failure.ts';
 import { firstLineOf } from '../../core/first-line.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../core/trajectory.ts';
 import type { Estimated } from '../../learning/evaluation/intervals.ts';
 import { averageOverSeeds, compareUnpaired } from '../../learning/evaluation/over-seeds.ts';
 import type { Rule } from '../../policy/rule-policy.ts';
-import {
-  explainReturn,
-  groupsOf,
-  mean,
-  measureMixedShare,
-  type Play,
-  type PlayFacts,
-  summarisePlay,
-} from './episodes.ts';
+import { explainReturn, groupsOf, measureMixedShare, type Play, type PlayFacts, summarisePlay } from './episodes.ts';
 import type { Estimate, EstimateInput } from './estimate.ts';
 
 /** Verdict: go on, look at it before money is spent, or do not start. */
@@ -40,7 +32,6 @@ export function brief(value: number): string {
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
 }
 
-const percent = (share: number) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : '–');
 const interval = ({ value, low, high }: Estimated) =>
   Number.isFinite(low) ? `${brief(value)} [${brief(low)}, ${brief(high)}]` : brief(value);
 
@@ -103,7 +94,7 @@ export function judgeHorizon(oracle: Play, horizon: number): Row {
     };
   }
   const beyond = solved.filter((turns) => turns > horizon).length;
-  const longest = solved.reduce((a, b) => Math.max(a, b));
+  const longest = largestOf(solved);
   const found = `${horizon} turns; the oracle takes ${brief(mean(solved))}, at most ${longest}; ${beyond} of ${solved.length} tasks need more than the horizon`;
   if (beyond === 0) return { ...row, verdict: 'ok', found, advice: GO_ON };
   const advice = `Raise the horizon (to ${longest} for all), or leave out the tasks that cannot be solved.`;
@@ -147,7 +138,7 @@ export function judgeRules(random: Play, rules: readonly RulePlay[], others: rea
     }
     const isClose = measures.some((measure) => {
       const [own, chance] = [play.episodes.map(measure), random.episodes.map(measure)];
-      const best = plays.map((one) => mean(one.episodes.map(measure))).reduce((a, b) => Math.max(a, b));
+      const best = largestOf(plays.map((one) => mean(one.episodes.map(measure))));
       const from = chance.length > 0 ? mean(chance) : 0;
       if (!(mean(own) - from > 0.5 * (best - from)) || best <= from) return false;
       return own.length < 2 || chance.length < 2 || compareUnpaired(own, chance).low > 0;

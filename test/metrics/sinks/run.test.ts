@@ -135,9 +135,11 @@ describe('a mistake', () => {
       /metrics\.mlflow\.tokenEnv: the environment variable NOT_SET is not set/,
     ],
   ])('in the variables of %j is one, and no sink stays open', async (metrics, message) => {
-    await expect(openSinks(check({ prometheusPort: 0, ...metrics }), join(root, 'a'), () => {})).rejects.toThrow(
-      message,
-    );
+    const notices: string[] = [];
+    const opening = openSinks(check({ prometheusPort: 0, ...metrics }), join(root, 'a'), (line) => notices.push(line));
+    await expect(opening).rejects.toThrow(message);
+    const [url] = /http:\S+/.exec(notices.join('\n'))!;
+    await expect(fetch(url)).rejects.toThrow();
   });
 });
 
