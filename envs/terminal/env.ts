@@ -8,6 +8,9 @@ import { Shell } from './shell.ts';
 import { tableOf, writeTask } from './tasks.ts';
 import { createWork, type Work } from './work.ts';
 
+/** Tasks of a folder that are kept; one has at most 8 MiB of files. */
+const REMEMBERED_TASKS = 32;
+
 /**
  * Terminal: do a small piece of work on files by commands of bash, and submit it.
  *
@@ -26,7 +29,7 @@ export class Terminal implements Env {
   readonly #options: TerminalOptions;
   /** Folders of the tasks, where an option names them; empty otherwise. */
   #folders: readonly string[] = [];
-  /** Tasks of the folder that were read, by their index. */
+  /** Tasks of the folder that were read last, by their index; members of a group share one. */
   readonly #works = new Map<number, Promise<Work>>();
   #table: TaskTable | undefined;
 
@@ -52,8 +55,13 @@ export class Terminal implements Env {
 
   #openWork(index: number, seed: number): Work | Promise<Work> {
     if (this.#folders.length === 0) return createWork(writeTask(index, seed), this.#options.tools);
-    let work = this.#works.get(index);
-    if (!work) this.#works.set(index, (work = readHarborTask(this.#folders[index]!)));
+    const known = this.#works.get(index);
+    if (known) return known;
+    const work = readHarborTask(this.#folders[index]!);
+    const [oldest] = this.#works.keys();
+    if (this.#works.size >= REMEMBERED_TASKS) this.#works.delete(oldest!);
+    this.#works.set(index, work);
+    work.catch(() => this.#works.delete(index)); // a folder may be mended meanwhile
     return work;
   }
 

@@ -121,6 +121,15 @@ describe('a task of a folder', () => {
     expect([text, reward]).toEqual([expect.stringMatching(/^Not solved: /), '0']);
   });
 
+  it('is read again where reading it failed', async () => {
+    const folder = writeTask({ 'environment/Dockerfile': 'FROM scratch\nRUN make\n' });
+    const env = createEnv({ folder });
+    const open = async () => env.open({ env: 'terminal', index: 0, seed: 1 });
+    await expect(open()).rejects.toThrow('needs');
+    writeFileSync(join(folder, 'environment/Dockerfile'), PLAIN['environment/Dockerfile']!);
+    expect((await open()).first.kind).toBe('first');
+  });
+
   it('is one of several, by name', async () => {
     const parent = join(root, 'several');
     mkdirSync(parent);
