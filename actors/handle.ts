@@ -4,7 +4,6 @@ import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ClusterFacts } from '../src/cluster/cluster-monitor.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
-import { isRecord } from '../src/core/record.ts';
 import type { MetricsRow } from '../src/metrics/metric-table.ts';
 import type { RunStatus } from '../src/metrics/run-status.ts';
 import { closeSinks, type RunEnding } from '../src/metrics/sinks/sink.ts';
@@ -78,11 +77,11 @@ export function createRun(
   let stopped: Promise<void> | undefined;
   let ending: RunEnding = 'stopped';
   let expected = 0;
-  const awaitRun = async <T>(work: Promise<T>): Promise<T> => {
+  const awaitRun = async <T>(work: Promise<T>, endingOf: (done: T) => RunEnding = () => 'finished'): Promise<T> => {
     expected++;
     try {
       const done = await work;
-      ending = isHalted(done) ? 'stopped' : 'finished';
+      ending = endingOf(done);
       return done;
     } catch (thrown) {
       ending = 'failed';
@@ -106,7 +105,10 @@ export function createRun(
     metrics$,
     observations$: pool.observations$,
     train: () =>
-      awaitRun(ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
+      awaitRun(
+        ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS),
+        ({ why }) => (why === 'halted' ? 'stopped' : 'finished'),
+      ),
     halt: () => void scheduler.tell({ type: 'halt' }),
     evaluate: (plan) =>
       awaitRun(
@@ -150,11 +152,6 @@ export function createRun(
       return stopped;
     },
   };
-}
-
-/** True for the end of a training that was ended early. */
-function isHalted(done: unknown): boolean {
-  return isRecord(done) && done.why === 'halted';
 }
 
 /** Milliseconds between an actor's end and the report of why it ended the run. */

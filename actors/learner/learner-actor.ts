@@ -18,7 +18,7 @@ import type { ParamSet } from '../../src/compute/model/parameters.ts';
 import type { ChatModel } from '../../src/core/chat-model.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import { Judge } from '../../src/core/judge.ts';
-import type { Group } from '../../src/core/trajectory.ts';
+import { episodeReturn, type Group } from '../../src/core/trajectory.ts';
 import { quarantine } from '../../src/learning/learner/quarantine.ts';
 import { type RankingOptions, rankGroup } from '../../src/learning/learner/ranking.ts';
 import { checkpointContent } from '../../src/learning/learner/run-state.ts';
@@ -284,7 +284,7 @@ function updateReport(
   const filtered = new Set(broken ? batch.map(({ group }) => group) : result.filtered);
   return {
     version,
-    stats: { ...result.stats, ...(isRanked ? { judgeScore: meanReward(batch) } : {}) },
+    stats: { ...result.stats, ...(isRanked ? { judgeScore: meanReturn(batch) } : {}) },
     consumed: summarizeConsumed(batch),
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
@@ -302,12 +302,12 @@ function updateReport(
   };
 }
 
-/** Mean sum of the rewards of an episode. */
-function meanReward(groups: readonly Group[]): number {
+/** Mean return of the episodes of some groups. */
+function meanReturn(groups: readonly Group[]): number {
   const episodes = groups.flatMap(({ trajectories }) => trajectories);
-  const sum = episodes.reduce((total, { turns }) => total + turns.reduce((own, { reward }) => own + reward, 0), 0);
-  return sum / episodes.length;
+  return episodes.reduce((sum, one) => sum + episodeReturn(one), 0) / episodes.length;
 }
+
 /** Sums under construction. */
 type HorizonSums = { -readonly [K in keyof HorizonStats]: HorizonStats[K] };
 

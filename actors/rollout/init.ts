@@ -1,5 +1,5 @@
 /** Init of the rollout actor, picked from the options of a run. */
-import { hasWorlds, listWorlds } from '../../src/config/worlds.ts';
+import { nameWorld } from '../../src/config/worlds.ts';
 import { CLUSTER_PATHS, hasBarriers, PATHS, type RunOptions } from '../options.ts';
 import type { SchedulerState } from '../scheduler/protocol.ts';
 import type { RolloutInit } from './protocol.ts';
@@ -17,9 +17,8 @@ export function rolloutInit(
 ): RolloutInit {
   const { groupSize, concurrentGroups, envThreads } = options.config.rollout;
   const { envSteps = 0, episodes = 0, nextEpisode = options.firstEpisode ?? 0 } = saved ?? {};
-  const { config } = options;
   return {
-    worlds: hasWorlds(config) ? listWorlds(config).map(({ name }) => name!) : undefined,
+    worlds: options.config.worlds?.map(nameWorld),
     view,
     policyInThread,
     slots: concurrentGroups * groupSize,

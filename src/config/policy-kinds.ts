@@ -17,6 +17,8 @@ export interface PolicyKind {
   readonly isRemote: boolean;
   /** True where workers of a cluster can play it. */
   readonly hasWorkers: boolean;
+  /** True where one run has it play several worlds. */
+  readonly playsWorlds: boolean;
 }
 
 const none = {
@@ -26,6 +28,7 @@ const none = {
   isServed: false,
   isRemote: false,
   hasWorkers: false,
+  playsWorlds: false,
 };
 
 /** Names of the kinds. */
@@ -33,8 +36,8 @@ export type PolicyKindName = 'local' | 'random' | 'oracle' | 'openai' | 'checkpo
 
 /** Kinds of policies by name. */
 export const POLICY_KINDS: Readonly<Record<PolicyKindName, PolicyKind>> = {
-  local: { ...none, learns: true, hasEngine: true, hasWorkers: true },
-  random: none,
+  local: { ...none, learns: true, hasEngine: true, hasWorkers: true, playsWorlds: true },
+  random: { ...none, playsWorlds: true },
   oracle: none,
   openai: { ...none, isRemote: true },
   checkpoint: { ...none, learns: true, isLanguageModel: true, hasEngine: true },

@@ -205,14 +205,14 @@ const tasks = section({
   sampling: sampling.default({ type: 'learnable' }),
 });
 
+/** Name of a world that is no path and no URL. */
+export const WORLD_NAME = /^[a-z][a-z0-9-]{0,63}$/;
+
 const worlds = z
   .array(
     z.strictObject({
       /** Name of the world in tasks, metrics and evaluations: lower-case letters, digits and dashes. Default: its id, where that is such a name. */
-      name: z
-        .string()
-        .regex(/^[a-z][a-z0-9-]{0,63}$/, 'expected lower-case letters, digits and dashes, e.g. mine-2')
-        .exactOptional(),
+      name: z.string().regex(WORLD_NAME, 'expected lower-case letters, digits and dashes, e.g. mine-2').exactOptional(),
       /** World, as in a run of one. */
       env,
       /** Weight of its groups among those of all worlds. Default 1. */

@@ -6,8 +6,9 @@
 import { estimatorOf } from '../algo/estimators.ts';
 import { describeValue } from '../core/describe-value.ts';
 import { UserError } from '../core/errors.ts';
-import { isRecord } from '../core/record.ts';
-import type { RunConfig, WorldConfig } from './run-config.ts';
+import { isRecord, recordOf } from '../core/record.ts';
+import { kindsThat, policyKindOf } from './policy-kinds.ts';
+import { type RunConfig, WORLD_NAME, type WorldConfig } from './run-config.ts';
 
 /** Id in the place of `env.id` in a run of several worlds. */
 export const WORLDS = 'worlds';
@@ -68,11 +69,11 @@ function isolateWorld(
  * @throws {UserError} BAD_CONFIG naming the worlds, and what to do
  */
 export function requireOneWorld(config: RunConfig, what: string): void {
-  if (!hasWorlds(config)) return;
-  const names = listWorlds(config).map(({ name }) => name);
+  const { worlds } = config;
+  if (worlds === undefined) return;
   throw new UserError(
     'BAD_CONFIG',
-    `${what}: it takes a run of one world, and this one has several (${names.join(', ')}); train, eval, view and replay take them`,
+    `${what}: it takes a run of one world, and this one has several (${worlds.map(nameWorld).join(', ')}); train, eval, view and replay take them`,
   );
 }
 
@@ -88,17 +89,24 @@ export function mapEnvs(config: RunConfig, change: (env: RunConfig['env']) => Ru
  * @returns its `env`; undefined where a list has none of that name
  */
 export function findEnvOf(config: unknown, named: string): unknown {
-  const { env, worlds } = isRecord(config) ? config : {};
+  const { env, worlds } = recordOf(config) ?? {};
   if (!Array.isArray(worlds)) return env;
-  const found: unknown = worlds.find((one: unknown) => {
-    if (!isRecord(one)) return false;
-    return (one.name ?? (isRecord(one.env) ? one.env.id : undefined)) === named;
-  });
-  return isRecord(found) ? found.env : undefined;
+  return recordOf(worlds.find((one: unknown) => readName(one) === named))?.env;
 }
 
-/** Name of a world that is no path and no URL. */
-const NAME = /^[a-z][a-z0-9-]{0,63}$/;
+/** Id of the world of a configuration that was not checked, or the names of several; undefined where it has none. */
+export function describeWorlds(config: unknown): string | undefined {
+  const { env, worlds } = recordOf(config) ?? {};
+  if (Array.isArray(worlds)) return worlds.map((one: unknown) => String(readName(one) ?? '?')).join(', ');
+  const id = recordOf(env)?.id;
+  return typeof id === 'string' ? id : undefined;
+}
+
+/** Reads the name of an entry of `worlds`, as `nameWorld` has it. */
+function readName(world: unknown): unknown {
+  const { name, env } = recordOf(world) ?? {};
+  return name ?? recordOf(env)?.id;
+}
 
 /** Keys that a list of worlds stands in place of. */
 const REPLACED = ['env', 'agent', 'tasks', 'horizon'] as const;
@@ -149,10 +157,10 @@ export function checkWorlds(
     }
     return;
   }
-  if (!['local', 'random'].includes(policy.kind)) {
+  if (!policyKindOf(config).playsWorlds) {
     refuse(
       'policy.kind',
-      `several worlds are played by local or random, got ${policy.kind}; give such a policy one world`,
+      `several worlds are played by ${kindsThat('playsWorlds')}, got '${policy.kind}'; give such a policy one world`,
     );
   }
   if (warmStart.episodes > 0)
@@ -177,7 +185,7 @@ export function checkWorlds(
     if (env.id === WORLDS) refuse(`${at}.env.id`, 'a world of a list is no list');
     if (env.id === 'agent') refuse(`${at}.env.id`, 'a program that calls a model is trained by itself (key agent)');
     const name = nameWorld(world);
-    if (!NAME.test(name)) refuse(`${at}.name`, `must be given: '${env.id}' is no name; e.g. name: mine`);
+    if (!WORLD_NAME.test(name)) refuse(`${at}.name`, `must be given: '${env.id}' is no name; e.g. name: mine`);
     const before = names.get(name);
     if (before !== undefined) {
       refuse(

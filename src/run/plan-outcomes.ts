@@ -1,9 +1,9 @@
 /** Outcomes of a plan: which of its episodes are finished, which are left, and what they sum up to. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import { type EpisodeReport, readReport } from '../core/agent-call.ts';
-import type { Task, TaskTable } from '../core/task.ts';
+import type { Task } from '../core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../core/trajectory.ts';
-import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
+import type { EvaluationFacts } from '../learning/evaluation/summary.ts';
 import type { StoredEpisode, TraceStore } from '../storage/trace-store.ts';
 
 /** Key of a task of a plan. */
@@ -115,9 +115,8 @@ export class PlanOutcomes {
     return next;
   }
 
-  /** Summary of what is finished; what is missing counts as failed. */
-  summarise(tasks: TaskTable): EvaluationSummary {
-    const failed = this.asked - this.#finished;
-    return summarise({ plan: this.plan, results: [...this.#byIndex.values()], failed }, tasks);
+  /** Facts to sum up: of what is finished; what is missing counts as failed. */
+  get facts(): EvaluationFacts {
+    return { plan: this.plan, results: [...this.#byIndex.values()], failed: this.asked - this.#finished };
   }
 }

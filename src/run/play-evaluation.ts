@@ -23,7 +23,7 @@ import { type EvaluationKind, evaluationPlans, requireFinished } from './evaluat
 import type { EvaluationProgress } from './evaluation-progress.ts';
 import { runUrl } from './find-world.ts';
 import { PlanOutcomes } from './plan-outcomes.ts';
-import { markWorld, readWorlds, tableOf } from './read-worlds.ts';
+import { readWorlds, summariseIn } from './read-worlds.ts';
 import { createRunFolder, readRunConfig } from './run-folder.ts';
 import { acquireRunLock, releaseRunLock } from './run-lock.ts';
 import { startRun } from './start-run.ts';
@@ -131,10 +131,7 @@ async function playPlans(prepared: PreparedEvaluation, options: PlayOptions): Pr
   if (resume) options.onNotice(`${before} episodes are finished already, ${asked - before} are left`);
   const played = before === asked ? undefined : await playLeft(prepared, all, next, options);
   return {
-    summaries: all.map((one) => {
-      const world = one.plan.tasks[0]?.env;
-      return markWorld(worlds, world, one.summarise(tableOf(worlds, world)));
-    }),
+    summaries: all.map(({ facts }) => summariseIn(worlds, facts)),
     missing: asked - count(all, ({ finished }) => finished),
     stopped: played?.stopped ?? false,
     usage: played?.usage,

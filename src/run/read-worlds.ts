@@ -3,7 +3,6 @@ import type { PreparedWorld } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { hasWorlds, listWorlds } from '../config/worlds.ts';
 import { UserError } from '../core/errors.ts';
-import type { TaskTable } from '../core/task.ts';
 import type { World } from '../core/world.ts';
 import { type EvaluationFacts, type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listTrainTasks } from '../learning/evaluation/tasks.ts';
@@ -48,22 +47,10 @@ export function readingOf(config: RunConfig, worlds: ReadWorlds): Reading & Pick
   return { views: new Map(worlds.map((one) => [one.env.id, one.world.view])), prompt };
 }
 
-/** Sums up an evaluation, whose tasks are of one world. */
+/** Sums up an evaluation, whose tasks are of one world; of several the summary names it. */
 export function summariseIn(worlds: readonly Pick<PreparedWorld, 'env'>[], facts: EvaluationFacts): EvaluationSummary {
-  const world = facts.results[0]?.task.env;
-  return markWorld(worlds, world, summarise(facts, tableOf(worlds, world)));
-}
-
-/** Summary with the name of its world, where a run has several. */
-export function markWorld(
-  worlds: readonly Pick<PreparedWorld, 'env'>[],
-  world: string | undefined,
-  { name, ...summary }: EvaluationSummary,
-): EvaluationSummary {
-  return worlds.length === 1 || world === undefined ? { name, ...summary } : { name, world, ...summary };
-}
-
-/** Task table of a world of a run. @param name as its tasks have it */
-export function tableOf(worlds: readonly Pick<PreparedWorld, 'env'>[], name: string | undefined): TaskTable {
-  return (worlds.find(({ env }) => env.id === name) ?? worlds[0]!).env.tasks;
+  const named = facts.results[0]?.task.env;
+  const { env } = worlds.find((one) => one.env.id === named) ?? worlds[0]!;
+  const { name, ...summary } = summarise(facts, env.tasks);
+  return worlds.length === 1 ? { name, ...summary } : { name, world: env.id, ...summary };
 }

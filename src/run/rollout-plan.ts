@@ -8,7 +8,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import type { TokenSampling } from '../core/model-call.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
-import type { EvaluationSummary } from '../learning/evaluation/summary.ts';
+import { type EvaluationSummary, summarise } from '../learning/evaluation/summary.ts';
 import { listEvaluatedTasks } from '../learning/evaluation/tasks.ts';
 import { mendTrace } from '../storage/trace-cut.ts';
 import { tracePaths } from '../storage/trace-files.ts';
@@ -121,7 +121,7 @@ export function summariseRollout(
   const outcomes = new PlanOutcomes(plan);
   const store = storeOf(traces);
   if (store) outcomes.addStored(store);
-  return { summary: outcomes.summarise(env.tasks), finished: outcomes.finished };
+  return { summary: summarise(outcomes.facts, env.tasks), finished: outcomes.finished };
 }
 
 /** Store of a folder of traces; undefined where there is no folder yet. */

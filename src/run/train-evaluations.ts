@@ -113,7 +113,7 @@ async function evaluateBaseline(request: EvaluatedRun): Promise<EvaluationSummar
   });
   try {
     const summaries = await evaluateRun(run, ['sampled'], progress, request.onNotice);
-    return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
+    return summaries.map((summary) => ({ ...summary, name: summary.name.replace(/sampled$/, 'random') }));
   } finally {
     await run.stop();
   }

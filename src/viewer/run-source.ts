@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { findEnvOf } from '../config/worlds.ts';
+import { describeWorlds, findEnvOf } from '../config/worlds.ts';
 import { readText } from '../core/bounded-file.ts';
 import { type ReadTurn, readCallTurns } from '../core/call-episode.ts';
 import { describeReply } from '../core/call-text.ts';
@@ -105,15 +105,10 @@ export class RunSource {
   get info(): RunInfo {
     const config = this.#configValue();
     const { seed, ...rest } = config;
-    const { env, worlds } = config as { env?: { id?: unknown }; worlds?: unknown };
     return {
       id: this.#id,
       name: basename(resolve(this.#path)),
-      env: Array.isArray(worlds)
-        ? listNames(worlds).join(', ')
-        : typeof env?.id === 'string'
-          ? env.id
-          : (this.#store.episodes[0]?.env ?? '?'),
+      env: describeWorlds(config) ?? this.#store.episodes[0]?.env ?? '?',
       seed: typeof seed === 'number' ? seed : undefined,
       family: Object.keys(config).length === 0 ? `run ${this.#id}` : JSON.stringify(rest),
       episodes: this.#rows.length,
@@ -319,13 +314,6 @@ function drawings(
       return null; // recorded under another version of the world
     }
   });
-}
-
-/** Names of the worlds that a configuration lists. */
-function listNames(worlds: readonly unknown[]): string[] {
-  return (worlds as { readonly name?: unknown; readonly env?: { readonly id?: unknown } }[]).map((world) =>
-    String(world?.name ?? world?.env?.id ?? '?'),
-  );
 }
 
 function spelling(spell: WorldTools['spell'], { turns }: TraceLine): Record<number, string> {

@@ -227,7 +227,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'contradiction',
     () => ['train', mixed, '--runs', runs, '--set', 'policy={kind: checkpoint, path: ./m}'],
-    /policy\.kind: several worlds are played by local or random, got checkpoint/,
+    /policy\.kind: several worlds are played by 'local' or 'random', got 'checkpoint'/,
   ],
   [
     'contradiction',

@@ -2,7 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { checkRunConfig, loadRunConfig } from '../../src/config/load.ts';
-import { findEnvOf, listWorlds, mapEnvs, omitFilled, requireOneWorld, weightAt } from '../../src/config/worlds.ts';
+import {
+  describeWorlds,
+  findEnvOf,
+  listWorlds,
+  mapEnvs,
+  omitFilled,
+  requireOneWorld,
+  weightAt,
+} from '../../src/config/worlds.ts';
 
 const fixed = (rounds: number) => ({ type: 'fixed', rounds }) as const;
 const two = {
@@ -82,6 +90,14 @@ describe('several worlds in a configuration', () => {
     for (const bad of [undefined, 7, { worlds: [7, null, {}] }, { worlds: 'a' }])
       expect(findEnvOf(bad, 'rooms')).toBeUndefined();
     expect(findEnvOf({ env: { id: 'a' } }, 'b')).toEqual({ id: 'a' });
+    expect(describeWorlds(config)).toBe('textcraft, rooms');
+    expect(describeWorlds({ worlds: [7, null, {}, { name: 'b' }] })).toBe('?, ?, ?, b');
+    expect([{ env: { id: 'a' } }, { env: {} }, {}, undefined].map(describeWorlds)).toEqual([
+      'a',
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it('changes the env of every world', () => {
@@ -185,7 +201,7 @@ const mistakes: Readonly<Record<string, readonly [make: () => unknown, message: 
   ],
   'a language model': [
     () => changed({ policy: { kind: 'checkpoint', path: './m' } }),
-    /policy\.kind: several worlds are played by local or random, got checkpoint/,
+    /policy\.kind: several worlds are played by 'local' or 'random', got 'checkpoint'/,
   ],
   'a policy behind a server': [() => changed({ policy: { kind: 'openai' } }), /policy\.kind: several worlds/],
   'a program in the list': [

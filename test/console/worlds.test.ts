@@ -29,9 +29,9 @@ function severalOf(event: ConsoleEvent): ConsoleEvent {
   return event.type === 'progress' ? { ...event, progress: { ...event.progress, worlds } } : event;
 }
 
-function screen(width: number, height: number): string[] {
+function screen(width: number, height: number, changed = (event: ConsoleEvent) => event): string[] {
   let state: ConsoleState = startState({ ...sceneConfig, horizon: { type: 'fixed', rounds: 1 } }, 'mixed');
-  for (const event of scene(12)) state = reduce(state, severalOf(event));
+  for (const event of scene(12)) state = reduce(state, changed(severalOf(event)));
   const lines = frame(state, { width, height, cores: 2 });
   for (const line of lines) expect(lineWidth(line)).toBeLessThanOrEqual(width);
   expect(lines.length).toBeLessThanOrEqual(height);
@@ -47,6 +47,30 @@ describe('several worlds on the console', () => {
     ]);
     expect(lines.join('\n')).toContain('all worlds as drawn');
     expect(screen(60, 24)[1]).toMatch(/^rooms +horizon +20 +share +75 %/);
+  });
+
+  it('average their outcomes over the episodes of the newest updates', () => {
+    let last = 0;
+    const [line] = screen(100, 30, (event) => {
+      if (event.type !== 'row') return event;
+      last = event.row.update!;
+      const first = last === 12;
+      return {
+        ...event,
+        row: { ...event.row, successByWorld: { rooms: first ? 1 : 0 }, episodesByWorld: { rooms: first ? 27 : 1 } },
+      };
+    }).filter((one) => one.startsWith('rooms'));
+    expect(last).toBe(12);
+    expect(line).toContain('success  75 %'); // 27 of the 36 episodes of ten updates
+  });
+
+  it('are eight lines at most', () => {
+    const many = Array.from({ length: 12 }, (_, i) => ({ name: `w${i}`, horizon: 3, share: 1 / 12, isUp: true }));
+    const lines = screen(100, 40, (event) =>
+      event.type === 'progress' ? { ...event, progress: { ...event.progress, worlds: many } } : event,
+    );
+    expect(lines.filter((line) => /^w\d+ /.test(line))).toHaveLength(7);
+    expect(lines).toContain('and 5 more');
   });
 
   it('are named in a plain line, which has no outcome of all of them', () => {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Evaluations } from '../../actors/scheduler/evaluations.ts';
 import { taskTable } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
+import { summarise } from '../../src/learning/evaluation/summary.ts';
 import { PlanOutcomes } from '../../src/run/plan-outcomes.ts';
 
 const task = (index: number) => ({ env: 'toy', index, seed: 7 });
@@ -37,7 +38,7 @@ describe('the outcomes of a plan', () => {
             expect(left.filter((one) => one.index === i)).toHaveLength(missing);
           }
           expect(outcomes.finished + left.length * episodes).toBe(outcomes.asked);
-          const { all, failed, byTask } = outcomes.summarise(taskTable(5, [], 'toy'));
+          const { all, failed, byTask } = summarise(outcomes.facts, taskTable(5, [], 'toy'));
           expect([all.asked, all.episodes, failed]).toEqual([
             outcomes.asked,
             outcomes.finished,

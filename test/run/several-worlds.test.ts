@@ -65,6 +65,8 @@ interface Finished {
   readonly rows: readonly MetricsRow[];
   readonly episodes: readonly Trajectory[];
   readonly evaluations: readonly EvaluationSummary[];
+  /** Labels of the two evaluated tasks of each world. */
+  readonly labels: Readonly<Record<string, readonly string[]>>;
   /** Files of the last checkpoint. */
   readonly last: Readonly<Record<string, string>>;
 }
@@ -89,6 +91,7 @@ async function train(dir: string, resume = false, journal?: string): Promise<Fin
       rows,
       episodes,
       evaluations: await evaluateRun(run),
+      labels: Object.fromEntries(run.worlds.map(({ env }) => [env.id, [0, 1].map((index) => env.tasks.label(index))])),
       last: Object.fromEntries(readdirSync(last).map((name) => [name, readFileSync(join(last, name), 'latin1')])),
     };
   } finally {
@@ -175,6 +178,8 @@ describe('a run of four worlds', () => {
         ['searchqa h1 sampled', 'searchqa', 1],
       ]);
       expect(evaluations.every(({ all }) => all.episodes === 2)).toBe(true);
+      for (const { world, labels } of evaluations)
+        expect(new Set(labels.map(({ label }) => label))).toEqual(new Set(whole.labels[world!]));
 
       const again = await train(join(root, 'again'));
       expect(again.episodes.map(timeless)).toEqual(episodes.map(timeless));

@@ -1,9 +1,13 @@
 /** A world whose server goes away pauses its share, not the run; the others have it until it answers again. */
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { MetricsRow } from '../../src/metrics/metric-table.ts';
 import { evaluateRun } from '../../src/run/evaluate-run.ts';
+import { EvaluationProgress } from '../../src/run/evaluation-progress.ts';
 import { startRun } from '../../src/run/start-run.ts';
+import { evaluateTrained } from '../../src/run/train-evaluations.ts';
 import { urlOfWorlds } from '../../src/world/open-world.ts';
 import { down } from '../support/outage-world.ts';
 import { inFolder } from '../support/toy-run.ts';
@@ -16,7 +20,7 @@ const config = (updates: number) =>
     {
       worlds: NAMES.map((name) => ({
         name,
-        env: { id: './outage.mjs', options: { server: name } },
+        env: { id: fileURLToPath(module), options: { server: name } },
         horizon: { type: 'scaling_inter_stepwise', rounds: [2, 3], steps_scaling_inter: 4 },
       })),
       policy: { model: { hiddenSize: 16, layers: 1, maxPositions: 64 } },
@@ -40,6 +44,7 @@ async function train<T>(
     rows: readonly MetricsRow[],
     notices: readonly string[],
   ) => Promise<T>,
+  maxFailures = 256,
 ): Promise<T> {
   return inFolder(async (dir) => {
     const rows: MetricsRow[] = [];
@@ -49,7 +54,7 @@ async function train<T>(
     // A serial run's clock stands still between messages: an outage is one at once.
     const run = await startRun({
       ...options,
-      limits: { retry: { maxOutageMs: 0 } },
+      limits: { retry: { maxOutageMs: 0, maxFailures } },
       onNotice: (text) => notices.push(text),
     });
     run.metrics$.subscribe((row) => {
@@ -96,12 +101,15 @@ describe('a world whose server goes away', () => {
           ),
           'b answers again: it gets its share of the groups',
         ]);
-        // Its horizon waited for it.
+        // Each update counts for each world of its episodes, and the horizon of one that is away waits for it.
+        expect(rows[2]!.horizonByWorld).toEqual({ a: 2, b: 2, c: 2 });
+        expect(rows[3]!.horizonByWorld).toEqual({ a: 3, b: 2, c: 3 });
         expect(rows[8]!.horizonByWorld).toEqual({ a: 3, b: 2, c: 3 });
         expect(rows.at(-1)!.horizonByWorld).toEqual({ a: 3, b: 3, c: 3 });
         const { accounting } = await run.status();
         expect(accounting.failed.unreachable).toBeGreaterThan(0);
       },
+      1, // what is not answered while others answer is no failure in a row
     );
   });
 
@@ -137,6 +145,34 @@ describe('a world whose server goes away', () => {
         ]);
         down.add('a').add('c');
         await expect(evaluateRun(run)).rejects.toMatchObject({ code: 'REMOTE_FAILED' });
+      },
+    );
+  });
+
+  it('costs a run no evaluation of what it trained, where the random policy finds all of them down', async () => {
+    await train(
+      1,
+      () => {},
+      async (run) => {
+        await run.train();
+        const evaluated = {
+          ...run,
+          evaluate: async (plan: EvaluationPlan) => {
+            const record = await run.evaluate(plan);
+            if (plan.name.startsWith('c ')) for (const name of NAMES) down.add(name);
+            return record;
+          },
+        };
+        const notices: string[] = [];
+        await inFolder(async (dir) => {
+          const request = {
+            ...{ config: config(1), dir, mode: 'serial' as const, interrupt: new AbortController().signal },
+            onNotice: (text: string) => void notices.push(text),
+          };
+          const found = await evaluateTrained(evaluated, request, new EvaluationProgress(() => {}));
+          expect(found.map(({ name }) => name)).toEqual(NAMES.map((name) => `${name} h2 sampled`));
+        });
+        expect(notices.at(-1)).toMatch(/^random policy: evaluation c h2 sampled: .*; it is not evaluated$/);
       },
     );
   });

@@ -127,6 +127,29 @@ describe('the server', () => {
   });
 });
 
+it('draws an episode by the options of its own world', async () => {
+  const two = `worlds:
+  - { env: { id: toy, options: { size: 1 } } }
+  - { name: large, env: { id: toy, options: { size: 2 } } }
+`;
+  const { dir, traces } = runWith('of-two-worlds', 0, two);
+  for (const [group, env] of ['toy', 'large'].entries())
+    traces.episodes([trajectoryOf({ env, group, episode: group })], 'train', 'easy');
+  traces.close();
+  const seen: unknown[] = [];
+  const source = new RunSource(dir, 0, async () => ({
+    draw: (task, _first, _seen, options) => {
+      seen.push([task.env, options]);
+      return null as never;
+    },
+    screenshot: (task, _observation, options) => void seen.push([task.env, options]),
+  }));
+  expect(source.info.env).toBe('toy, large');
+  for (const at of source.rows.keys()) await source.episode(at);
+  const texts = [...new Set(seen.map((one) => JSON.stringify(one)))].sort();
+  expect(texts).toEqual(['["large",{"size":2}]', '["toy",{"size":1}]']);
+});
+
 describe('a search', () => {
   const { dir, traces } = runWith('searched', 5);
   const observation = 'You could NOT craft 1 “oak\tplank”';

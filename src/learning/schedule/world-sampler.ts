@@ -12,13 +12,13 @@
  *
  * @see nginx, upstream round robin, "smooth weighted round-robin balancing", 2012. https://github.com/nginx/nginx/commit/52327e0627
  */
+import { type RunWorld, weightAt } from '../../config/worlds.ts';
 import { LongplayError } from '../../core/errors.ts';
+import { largestOf } from '../../core/extremes.ts';
 
 /** World to draw. */
-export interface DrawnWorld {
+export interface DrawnWorld extends Pick<RunWorld, 'schedule'> {
   readonly name: string;
-  /** Weights, each from an update on, ascending from update 0; ≥ 0. */
-  readonly schedule: readonly { readonly from: number; readonly weight: number }[];
 }
 
 /** Rule of the draw: the weights, or the weights times what is gained. */
@@ -91,11 +91,14 @@ export function observeProgress({ groups, fast, slow }: WorldProgress, success: 
 export function progressShares(weights: readonly number[], progress: readonly WorldProgress[]): number[] {
   const gains = progress.map(({ fast, slow }) => Math.abs(fast - slow));
   const isKnown = (i: number) => progress[i]!.groups >= MIN_GROUPS;
-  const most = gains.reduce((max, gain, i) => (isKnown(i) && weights[i]! > 0 ? Math.max(max, gain) : max), 0);
+  const most = largestOf(
+    gains.filter((_, i) => isKnown(i) && weights[i]! > 0),
+    0,
+  );
   return normalise(
     weights.map((weight, i) => {
       const relative = !isKnown(i) || most === 0 ? 1 : gains[i]! / most;
-      return weight * (FLOOR + (1 - FLOOR) * Math.min(1, relative));
+      return weight * (FLOOR + (1 - FLOOR) * relative);
     }),
   );
 }
@@ -119,7 +122,7 @@ export class WorldSampler {
 
   /** Shares of the worlds at an update, those that are down included; they sum up to 1. */
   shares(update: number): number[] {
-    const weights = this.#worlds.map(({ schedule }) => schedule.findLast(({ from }) => from <= update)?.weight ?? 0);
+    const weights = this.#worlds.map(({ schedule }) => weightAt(schedule, update));
     return this.#mixture === 'progress' ? progressShares(weights, this.#progress) : normalise(weights);
   }
 

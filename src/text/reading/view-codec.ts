@@ -31,28 +31,22 @@ export class ViewCodec implements Codec {
   readonly end = END;
   readonly rendersAnew: boolean;
   readonly #tokenizer: WordTokenizer;
-  /** Rendering of the one view, or renderings by the names of their worlds. */
-  readonly #renderings: Rendering | ReadonlyMap<string, Rendering>;
+  /** Renderings by the names of their worlds; the one of a single view has no name. */
+  readonly #renderings: ReadonlyMap<string | undefined, Rendering>;
 
   /**
    * @param views the view, or the views of several worlds by name
    * @throws {RangeError} for a lexicon or word list that the tokenizer cannot hold
    */
-  constructor(views: View | ReadonlyMap<string, View>) {
-    const all = views instanceof Map ? [...(views as ReadonlyMap<string, View>).values()] : [views as View];
-    const render = (view: View): Rendering => ({ view, prompts: new Map() });
-    this.#renderings =
-      views instanceof Map
-        ? new Map([...(views as ReadonlyMap<string, View>)].map(([name, view]) => [name, render(view)]))
-        : render(views as View);
+  constructor(views: View | Map<string, View>) {
+    const named = views instanceof Map ? views : new Map([[undefined, views]]);
+    const all = [...named.values()];
+    this.#renderings = new Map([...named].map(([name, view]) => [name, { view, prompts: new Map() }]));
     this.#tokenizer = new WordTokenizer({
       lexicon: all.flatMap(({ lexicon }) => lexicon),
       words: all.flatMap(({ words }) => words),
     });
-    this.id =
-      views instanceof Map
-        ? [...(views as ReadonlyMap<string, View>)].map(([name, { id }]) => `${name}=${id}`).join(' ')
-        : (views as View).id;
+    this.id = views instanceof Map ? [...views].map(([name, { id }]) => `${name}=${id}`).join(' ') : views.id;
     this.hash = this.#tokenizer.hash;
     this.vocabSize = this.#tokenizer.size;
     this.longestToken = this.#tokenizer.longestToken;
@@ -100,8 +94,7 @@ export class ViewCodec implements Codec {
 
   /** @throws {RangeError} for a world that none of the views is of */
   #renderingOf(world: string | undefined): Rendering {
-    if (!(this.#renderings instanceof Map)) return this.#renderings as Rendering;
-    const rendering = (this.#renderings as ReadonlyMap<string, Rendering>).get(world ?? '');
+    const rendering = this.#renderings.get(undefined) ?? this.#renderings.get(world);
     if (rendering) return rendering;
     throw new RangeError(`view: no world ${world ?? 'named'} among ${[...this.#renderings.keys()].join(', ')}`);
   }

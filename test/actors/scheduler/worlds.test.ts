@@ -51,6 +51,12 @@ describe('several worlds', () => {
     expect(new Set(all.map(({ task }) => task.env)).size).toBe(2);
   });
 
+  it('draws of two worlds are apart: the same tasks have other seeds', () => {
+    const worlds = make(undefined, [worldOf('a', 1), { ...worldOf('b', 1), tasks: [0, 1, 2] }]);
+    const seeds = Array.from({ length: 20 }, () => worlds.next(0).task.seed);
+    expect(new Set(seeds).size).toBe(20);
+  });
+
   it('a horizon advances by the updates that consumed episodes of its world', () => {
     const worlds = make();
     const horizons = () => worlds.status(0)!.map(({ horizon }) => horizon);

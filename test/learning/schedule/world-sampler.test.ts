@@ -120,6 +120,9 @@ describe('progress', () => {
     // gains 0.2, 0.1, 0: relative 1, 0.5, 0; times weights 1, 1, 1: 1, 0.6, 0.2
     const shares = progressShares([1, 1, 1], [known(0.5, 0.3), known(0.4, 0.5), known(0.9, 0.9)]);
     expect(shares.map((share) => share.toFixed(4))).toEqual(['0.5556', '0.3333', '0.1111']);
+    // One that is not drawn now is no measure for the others.
+    const undrawn = progressShares([1, 1, 0], [known(0.5, 0.3), known(0.4, 0.5), known(1, 0)]);
+    expect(undrawn.map((share) => share.toFixed(4))).toEqual(['0.6250', '0.3750', '0.0000']);
     // The weights come before: 2 · 0.2 beside 1 · 1.
     expect(progressShares([2, 1], [known(1, 1), known(0.5, 0.4)]).map((one) => one.toFixed(4))).toEqual([
       '0.2857',

@@ -89,6 +89,23 @@ describe('a run', () => {
     expect(notices.filter((line) => /cannot (write|close)/.test(line))).toEqual([]);
   });
 
+  it('closes its sinks as those of a run that was stopped, where training is halted', async () => {
+    const endings: (RunEnding | undefined)[] = [];
+    const sink: MetricSink = { name: 'mine', write() {}, close: (ending) => void endings.push(ending) };
+    await inFolder((dir) =>
+      withToyRun(
+        toyConfig('bandit', { stop: { updates: 1000 } }),
+        dir,
+        async ({ run }) => {
+          run.metrics$.subscribe(() => run.halt());
+          expect((await run.train()).why).toBe('halted');
+        },
+        { sinks: [sink] },
+      ),
+    );
+    expect(endings).toEqual(['stopped']);
+  });
+
   it('gives no world the keys of its sinks', () => {
     const config = check({
       otel: { url: 'http://127.0.0.1:1', headersEnv: 'MY_HEADERS' },

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { poolOptions } from '../../../actors/env/init.ts';
 import { loadRunConfig } from '../../../src/config/load.ts';
-import type { EnvOptions } from '../../../src/core/env.ts';
+import type { Env, EnvOptions } from '../../../src/core/env.ts';
 import { UserError } from '../../../src/core/errors.ts';
 import { findWorld, worldUrl } from '../../../src/run/find-world.ts';
 import { envLabel, envOfRun, isModulePath, locateEnv, moduleChange, pinEnv } from '../../../src/world/env-id.ts';
@@ -148,6 +149,14 @@ describe('a file of options', () => {
   it('names the variables of its hosts, and the command that is started', () => {
     expect(listHostVariables(worldUrl(env.id))).toEqual(['A_KEY', 'B']);
     expect(listHostVariables(worldUrl('textcraft'))).toEqual([]);
+    // Hosts of several worlds get those of each.
+    const worlds = ['textcraft', env.id].map((id) => {
+      const text = `{ env: { id: ${JSON.stringify(id)} }, horizon: { type: fixed, rounds: 3 }, stop: { updates: 1 } }`;
+      return { config: loadRunConfig(text, 'test'), env: { id } as Env, module: worldUrl(id), shared: undefined };
+    });
+    const { config } = worlds[0]!;
+    const hosts = poolOptions({ config, mode: 'serial' }, worlds, { outside() {} } as never, undefined);
+    expect(hosts.variables!.passed).toEqual([...config.rollout.hostVariables, 'A_KEY', 'B']);
     const url = worldUrl('mcp', { ...bare, env: { KEY: 'hidden' } });
     expect(describeStartedServer(url)).toBe('starts the MCP server: node x.mjs (with KEY)');
     expect(describeStartedServer(worldUrl('textcraft'))).toBeUndefined();
