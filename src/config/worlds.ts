@@ -73,7 +73,7 @@ export function requireOneWorld(config: RunConfig, what: string): void {
   if (worlds === undefined) return;
   throw new UserError(
     'BAD_CONFIG',
-    `${what}: it takes a run of one world, and this one has several (${worlds.map(nameWorld).join(', ')}); train, eval, view and replay take them`,
+    `${what}: it takes a run of one world, and this one has several (${worlds.map(nameWorld).join(', ')}); train, eval, view, replay, compare and replay-learner take them`,
   );
 }
 
