@@ -26,7 +26,7 @@ import {
 } from './observation-tables.ts';
 import { isOtel, otelParts, readOtel } from './otel.ts';
 import { createTrajectory, digestOpening, pickReward, type ReadEpisode } from './read-episode.ts';
-import { type BadRecord, groupParts, listFiles, readRecords, type SourceRecord } from './records.ts';
+import { type BadRecord, groupParts, listFiles, type RecordPlace, readRecords } from './records.ts';
 
 /** Formats that are imported. */
 export const IMPORT_FORMATS = ['atif', 'otel', 'langfuse', 'langsmith', 'openai', 'anthropic'] as const;
@@ -82,7 +82,7 @@ const ROTATE_BYTES = 64 * 2 ** 20;
 
 /** Episode of a source, which is read when it is taken: what cannot be read is named with its place. */
 interface Found {
-  readonly at: SourceRecord;
+  readonly at: RecordPlace;
   read(): ReadEpisode | Restored;
 }
 
@@ -136,7 +136,7 @@ export function importTraces(options: ImportOptions): ImportReport {
     if ('restored' in read) return write(read.restored);
     if (read.calls.length === 0) {
       count.empty++;
-      onBad({ file: at.file, line: at.line, why: 'it holds no call of a model with its reply' });
+      onBad({ ...placeOf(at), why: 'it holds no call of a model with its reply' });
       return;
     }
     const score = pickReward(read.scores, options.score);
@@ -157,7 +157,7 @@ export function importTraces(options: ImportOptions): ImportReport {
         take(found);
       } catch (thrown) {
         if (thrown instanceof UserError) throw thrown;
-        onBad({ file: found.at.file, line: found.at.line, why: messageOf(thrown) });
+        onBad({ ...placeOf(found.at), why: messageOf(thrown) });
       }
     }
   } catch (thrown) {
@@ -284,7 +284,7 @@ function openBeside(file: string, path: string): unknown {
   return (isWithin ? quietJson(named) : undefined) ?? quietJson(join(folder, basename(path)));
 }
 
-function placeOf({ file, line }: SourceRecord): Omit<BadRecord, 'why'> {
+function placeOf({ file, line }: RecordPlace): Omit<BadRecord, 'why'> {
   return { file, line };
 }
 
