@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import type { AgentOutcome } from '../../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { explainWrite, writeFileAtomic } from '../../storage/atomic-file.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceFiles } from '../../storage/trace-files.ts';
@@ -133,14 +134,7 @@ function readModule(path: string): { readonly url: string; readonly sha256: stri
 
 /** Episodes by group, in the order of the trace. */
 function groupEpisodes(episodes: readonly StoredEpisode[]): readonly (readonly StoredEpisode[])[] {
-  const groups = new Map<string, StoredEpisode[]>();
-  for (const one of episodes) {
-    const key = `${one.group} ${one.purpose} ${one.file}`;
-    const known = groups.get(key);
-    if (known) known.push(one);
-    else groups.set(key, [one]);
-  }
-  return [...groups.values()];
+  return [...groupBy(episodes, ({ group, purpose, file }) => `${group} ${purpose} ${file}`).values()];
 }
 
 async function scoreStored(store: TraceStore, stored: StoredEpisode, scorer: EpisodeScorer): Promise<EpisodeScore> {
@@ -163,7 +157,7 @@ async function scoreStored(store: TraceStore, stored: StoredEpisode, scorer: Epi
  * Gives an episode its new reward: the last turn carries it, as the world's would at the end, and the recorded ones stand
  * beside it. Advantages go: they were computed from the recorded rewards.
  */
-export function applyReward(
+function applyReward(
   episode: TraceLine,
   { reward, success, metrics }: AgentOutcome,
   by: { readonly verify: string; readonly sha256: string },
