@@ -1,6 +1,13 @@
 /** Numbers as a person reads them in a narrow column. Pure. */
 import { largestOf } from '../core/extremes.ts';
 
+/** Value between two bounds. */
+interface Interval {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
 /** Duration as `4:05` or `1:04:05`. */
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
@@ -31,6 +38,28 @@ export function compact(value: number | undefined): string {
 /** Whole number as `12,345`. */
 export function whole(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** Estimate with its interval, as `1.2 [0.9, 1.5]`; alone where the interval has no bounds. */
+export function estimate({ value, low, high }: Interval): string {
+  const isBounded = Number.isFinite(low) && Number.isFinite(high);
+  return `${compact(value)}${isBounded ? ` [${compact(low)}, ${compact(high)}]` : ''}`;
+}
+
+/** Share and its interval as a bar from 0 to 1, under `shareScale`. @param width characters */
+export function shareBar({ value, low, high }: Interval, width: number): string {
+  const at = (share: number) => Math.round(Math.min(1, Math.max(0, share)) * (width - 1));
+  return Array.from({ length: width }, (_, i) => {
+    if (i === at(value)) return '●';
+    if (i === at(low)) return '├';
+    if (i === at(high)) return '┤';
+    return i > at(low) && i < at(high) ? '─' : '·';
+  }).join('');
+}
+
+/** Scale of bars: `0 %` at their beginning, `100 %` at their end. */
+export function shareScale(width: number): string {
+  return `0 %${'100 %'.padStart(width - 3)}`;
 }
 
 export function mean(values: readonly number[]): number {

@@ -1,6 +1,8 @@
 /** Outcomes of a plan: which of its episodes are finished, which are left, and what they sum up to. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import { type EpisodeReport, readReport } from '../core/agent-call.ts';
+import { largestOf } from '../core/extremes.ts';
+import { groupBy } from '../core/group-by.ts';
 import type { Task } from '../core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../core/trajectory.ts';
 import type { EvaluationFacts } from '../learning/evaluation/summary.ts';
@@ -99,20 +101,15 @@ export class PlanOutcomes {
    */
   addStored(store: TraceStore, accepts: (episode: StoredEpisode) => boolean = () => true): number {
     const { name, horizon } = this.plan;
-    const groups = new Map<string, StoredEpisode[]>();
-    let next = 0;
-    for (const one of store.episodes) {
-      if (one.purpose !== name || one.horizon !== horizon || !accepts(one)) continue;
-      next = Math.max(next, one.episode + 1);
-      const key = `${one.group} ${one.file}`;
-      const known = groups.get(key);
-      if (known) known.push(one);
-      else groups.set(key, [one]);
-    }
-    for (const group of [...groups.values()].reverse()) {
+    const own = store.episodes.filter((one) => one.purpose === name && one.horizon === horizon && accepts(one));
+    const groups = [...groupBy(own, ({ group, file }) => `${group} ${file}`).values()];
+    for (const group of groups.reverse()) {
       if (this.wants(group)) this.add(group.map(({ at }) => store.read(at)));
     }
-    return next;
+    return largestOf(
+      own.map(({ episode }) => episode + 1),
+      0,
+    );
   }
 
   /** Facts to sum up: of what is finished; what is missing counts as failed. */

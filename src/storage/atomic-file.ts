@@ -21,6 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { MAX_BINARY_BYTES, readBounded } from '../core/bounded-file.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 
 /** Disk operations that durable files need; replaced by tests and by planned faults. */
 export interface Disk {
@@ -104,6 +105,16 @@ export function writeFileAtomic(path: string, content: Uint8Array | string, disk
     throw error;
   }
   disk.syncFolder(dirname(path));
+}
+
+/** Writes, and explains what the system refuses. @throws {UserError} NO_PERMISSION naming the path; what else is thrown, as it is */
+export function explainWrite<T>(path: string, write: () => T): T {
+  try {
+    return write();
+  } catch (thrown) {
+    if (thrown instanceof UserError || (thrown as NodeJS.ErrnoException).code === undefined) throw thrown;
+    throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
 }
 
 /**

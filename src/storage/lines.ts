@@ -76,6 +76,24 @@ function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
+/** Reads the text of one line where its place is known; of a last line without a newline, too. */
+export function readLineAt(path: string, offset: number, length: number): string {
+  const fd = openFile(path);
+  try {
+    const bytes = Buffer.allocUnsafe(length);
+    let read = 0;
+    while (read < length) {
+      const got = readSync(fd, bytes, read, length - read, offset + read);
+      if (got === 0) break;
+      read += got;
+    }
+    const text = bytes.toString('utf8', 0, read);
+    return offset === 0 ? withoutMark(text) : text;
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Bytes of a file up to the end of its last whole line; 0 where it has none. */
 export function wholeBytes(path: string): number {
   const fd = openFile(path);

@@ -19,9 +19,10 @@ export interface Difference {
  * @returns the first difference, or `undefined` when the env gives the very same episode; an env that throws differs
  */
 export async function recheck(env: Env, trajectory: Trajectory, listed = false): Promise<Difference | undefined> {
+  const { task, horizon } = trajectory;
   let turn = 0;
   try {
-    const session = await env.open(trajectory.task);
+    const session = await env.open(task, { horizon });
     try {
       const onTurn = (at: number) => {
         turn = at;

@@ -27,15 +27,18 @@ export interface TraceFilesOptions {
   readonly dir: string;
   /** Resolved configuration, for headers. */
   readonly config: unknown;
-  /** Bytes after which a new file is begun. */
-  readonly rotateBytes: number;
-  /** Bytes that the files of a series may hold, at least `rotateBytes`. */
-  readonly keepBytes: number;
+  /** Bytes after which a new file is begun. Default 64 MiB. */
+  readonly rotateBytes?: number | undefined;
+  /** Bytes that the files of a series may hold, at least `rotateBytes`. Default no bound. */
+  readonly keepBytes?: number | undefined;
   /** Series of evaluations: that of the training process, or that of `longplay eval`. Default `evaluation`. */
   readonly evaluations?: 'evaluation' | 'eval' | undefined;
   /** Called when old episodes are removed, once for each series. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
+
+/** Bytes after which a new file is begun where the options name no number. */
+const ROTATE_BYTES = 64 * 2 ** 20;
 
 interface OpenFile {
   readonly trace: number;
@@ -109,7 +112,8 @@ class SeriesFiles {
   }
 
   append(lines: readonly NewLine[]): void {
-    if (!this.#file || this.#file.bytes >= this.#options.rotateBytes) this.#rotate();
+    const { rotateBytes = ROTATE_BYTES } = this.#options;
+    if (!this.#file || this.#file.bytes >= rotateBytes) this.#rotate();
     const file = this.#file!;
     let index = '';
     let offset = file.bytes;
@@ -159,7 +163,7 @@ class SeriesFiles {
 
   /** Removes the oldest files of the series until there is room for the one that has just been begun. */
   #removeOldest(): void {
-    const { dir, rotateBytes, keepBytes, onNotice } = this.#options;
+    const { dir, rotateBytes = ROTATE_BYTES, keepBytes = Number.POSITIVE_INFINITY, onNotice } = this.#options;
     const older = numbersOf(namesIn(dir), this.#series)
       .filter((number) => number < this.#number!)
       .map((number) => join(dir, traceName(number, this.#series)));

@@ -225,9 +225,17 @@ it('is drawn by the viewer of its runs', () => {
   expect(stdout, stderr).toContain('a hat');
 });
 
-it('a change of the module since the run was made is reported', async () => {
+it('a change of the module since the run was made is reported, of one of several worlds too', async () => {
+  const trace = join(project, 'runs/first/traces/00001.jsonl');
+  const [header, ...lines] = readFileSync(trace, 'utf8').split('\n');
+  const { config, ...facts } = JSON.parse(header!);
+  const worlds = [{ name: JSON.parse(lines[0]!).task.env, env: config.env }];
+  const mixed = [JSON.stringify({ ...facts, config: { worlds } }), ...lines].join('\n');
+  mkdirSync(join(project, 'runs/mixed/traces'), { recursive: true });
+  writeFileSync(join(project, 'runs/mixed/traces/00001.jsonl'), mixed);
   for (const args of [
-    ['replay', 'runs/first/traces/00001.jsonl', '--check'],
+    ['replay', trace, '--check'],
+    ['replay', 'runs/mixed', '--check'],
     ['rollout', '--policy', 'runs/first', '--episodes', '1', '--horizon', '1'],
   ]) {
     const { err } = await longplay(args);

@@ -15,7 +15,7 @@ import fc from 'fast-check';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createEnv, createOracle } from '../../envs/textcraft/index.ts';
-import type { TimeStep } from '../../src/core/env.ts';
+import type { Env, TimeStep } from '../../src/core/env.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { agentTraj, chatRecord } from '../../src/run/export-traces.ts';
@@ -235,7 +235,15 @@ describe('checking against the env', () => {
   it('truncates where the horizon did', async () => {
     const cut = await played(500, 1);
     expect(cut.end).toBe('truncated');
-    expect(await recheck(createEnv(), cut)).toBeUndefined();
+    const env = createEnv();
+    const limits: unknown[] = [];
+    const open: Env['open'] = (task, given) => {
+      limits.push(given);
+      return env.open(task);
+    };
+    expect(await recheck({ ...env, open }, cut)).toBeUndefined();
+    // A session that pays at its horizon has to be told of it.
+    expect(limits).toEqual([{ horizon: 1 }]);
   });
 });
 

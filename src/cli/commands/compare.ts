@@ -1,10 +1,10 @@
 /** Command `longplay compare`: success of groups of runs, and the differences between them. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import { shareBar, shareScale } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { Difference } from '../../learning/evaluation/compare.ts';
-import type { Estimated } from '../../learning/evaluation/intervals.ts';
 import { columns, percent } from '../../learning/evaluation/table.ts';
 import { type ComparedEvaluation, compareRuns, type RunComparison, type RunGroup } from '../../run/compare-runs.ts';
 import { plotCurves } from '../../run/curve-plot.ts';
@@ -80,18 +80,8 @@ const WIDTH = 50;
 /** Intervals of all tasks as bars, one line a group. */
 function drawIntervals({ labels }: ComparedEvaluation, groups: readonly RunGroup[]): string[] {
   const { success } = labels.at(-1)!;
-  const rows = groups.map(({ name }, g) => [name, bar(success[g]!)]);
-  return columns([...rows, ['', `0 %${'100 %'.padStart(WIDTH - 3)}`]]);
-}
-
-function bar({ value, low, high }: Estimated): string {
-  const at = (share: number) => Math.round(Math.min(1, Math.max(0, share)) * (WIDTH - 1));
-  return Array.from({ length: WIDTH }, (_, i) => {
-    if (i === at(value)) return '●';
-    if (i === at(low)) return '├';
-    if (i === at(high)) return '┤';
-    return i > at(low) && i < at(high) ? '─' : '·';
-  }).join('');
+  const rows = groups.map(({ name }, g) => [name, shareBar(success[g]!, WIDTH)]);
+  return columns([...rows, ['', shareScale(WIDTH)]]);
 }
 
 function writePlot(path: string, groups: readonly RunGroup[]): void {

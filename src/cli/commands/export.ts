@@ -2,10 +2,10 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { type Command, Option } from 'commander';
+import { longplayVersion } from '../../cluster/identity.ts';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
-import { readJsonFile } from '../../core/bounded-file.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
+import { UserError } from '../../core/errors.ts';
 import { EXPORT_TYPES, type ExportType } from '../../policy/pretrained/gguf/export.ts';
 import { fetchModel } from '../../policy/pretrained/hub.ts';
 import { atifDocument } from '../../run/atif-episode.ts';
@@ -19,8 +19,7 @@ import {
 } from '../../run/export-traces.ts';
 import { pairUp } from '../../run/offline/preference.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
-import { packageRoot } from '../../runtime/module-url.ts';
-import { makeFolder, writeAll, writeFileAtomic, writeWhole } from '../../storage/atomic-file.ts';
+import { explainWrite, makeFolder, writeAll, writeFileAtomic, writeWhole } from '../../storage/atomic-file.ts';
 import { writeConversations } from '../../storage/conversation-parquet.ts';
 import { writeParquet } from '../../storage/parquet.ts';
 import type { TraceLine } from '../../storage/trace.ts';
@@ -89,7 +88,7 @@ async function exportModel(run: string, to: ExportForm, { out, type }: ExportFla
   const line = new ProgressLine();
   const onProgress = (bytes: number, of: number) =>
     line.show(() => `${whole(bytes / 2 ** 20)} of ${whole(of / 2 ** 20)} MiB → ${out}`);
-  const { update, notes } = explaining(out, () => exportPolicy(run, config, to, out, { type, onProgress }));
+  const { update, notes } = explainWrite(out, () => exportPolicy(run, config, to, out, { type, onProgress }));
   line.end();
   for (const note of notes) err.line(note);
   stdout.line(`update ${update} → ${out}`);
@@ -157,17 +156,7 @@ function exportCommand(path: string, flags: ExportFlags): void {
 
 /** Writes a whole file, or none. @throws {UserError} NO_PERMISSION where it cannot be written */
 function writing<T>(path: string, write: (draft: string) => T): T {
-  return explaining(path, () => writeWhole(path, write));
-}
-
-/** Writes, and explains what the disk refuses. @throws {UserError} NO_PERMISSION naming the path */
-function explaining<T>(path: string, write: () => T): T {
-  try {
-    return write();
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
-    throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`);
-  }
+  return explainWrite(path, () => writeWhole(path, write));
 }
 
 /**
@@ -214,8 +203,8 @@ function writePairs(
 function writeDocuments(folder: string, episodes: Iterable<TraceLine>): void {
   if (existsSync(folder))
     throw new UserError('RUN_EXISTS', `${folder} exists already; choose another place with --out`);
-  const version = packageVersion();
-  explaining(folder, () => {
+  const version = longplayVersion();
+  explainWrite(folder, () => {
     makeFolder(folder);
     let written = 0;
     for (const episode of episodes) {
@@ -223,10 +212,6 @@ function writeDocuments(folder: string, episodes: Iterable<TraceLine>): void {
       writeFileAtomic(join(folder, name), `${JSON.stringify(atifDocument(episode, version))}\n`);
     }
   });
-}
-
-function packageVersion(): string {
-  return (readJsonFile(new URL('package.json', packageRoot)) as { version: string }).version;
 }
 
 function* flatten<T>(episodes: Iterable<TraceLine>, rowsOf: (episode: TraceLine) => readonly T[]): Generator<T> {
@@ -245,7 +230,7 @@ const RECORDS: Readonly<Record<'chatml' | 'trl' | 'atif', (episode: TraceLine, v
 function writeText(path: string, format: keyof typeof RECORDS | 'agenttraj', episodes: Iterable<TraceLine>): void {
   const file = openSync(path, 'w');
   try {
-    const version = packageVersion();
+    const version = longplayVersion();
     let first = true;
     for (const episode of episodes) {
       if (format !== 'agenttraj') {

@@ -3,7 +3,13 @@ import { basename, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
-import { describeBad, IMPORT_FORMATS, type ImportFormat, importTraces } from '../../run/import/import-traces.ts';
+import {
+  describeBad,
+  IMPORT_FILE,
+  IMPORT_FORMATS,
+  type ImportFormat,
+  importTraces,
+} from '../../run/import/import-traces.ts';
 import { freeRunName } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { ProgressLine } from '../progress-line.ts';
@@ -48,8 +54,7 @@ function importSource(source: string, { from, score, json, out }: ImportFlags): 
   line.end();
   const { episodes, turns, branches, tokenTurns, unscored, lost, bad, badRecords } = report;
   for (const one of badRecords.slice(0, SHOWN_BAD)) err.line(`left out: ${describeBad(one)}`);
-  if (bad > SHOWN_BAD)
-    err.line(`left out: ${bad - SHOWN_BAD} more; ${join(dir, 'import.json')} names the first of them`);
+  if (bad > SHOWN_BAD) err.line(`left out: ${bad - SHOWN_BAD} more; ${join(dir, IMPORT_FILE)} names the first of them`);
   if (bad > 0) process.exitCode = 1;
   if (json) {
     stdout.json({ ...report, out: dir });

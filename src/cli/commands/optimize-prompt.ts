@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
-import { compact } from '../../console/numbers.ts';
+import { compact, estimate } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { columns, percent } from '../../learning/evaluation/table.ts';
@@ -169,8 +169,7 @@ function print({ best, candidates, spent, own, found, difference, isBetter }: Pr
   const rowOf = (name: string, { success, score }: HeldOutResult) => [name, percent(success), compact(score)];
   const head = [`${own.success.n} held-out tasks`, 'success % [95 %]', 'mean return'];
   out.line(columns([head, rowOf('own prompt', own), rowOf('best prompt', found)]).join('\n'));
-  const { value, low, high } = difference;
-  out.line(`difference of returns by task: ${compact(value)} [${compact(low)}, ${compact(high)}]\n`);
+  out.line(`difference of returns by task: ${estimate(difference)}\n`);
   if (best.candidate === 0) out.line('no prompt did better on the selection tasks: the own one stays');
   else {
     out.line(isBetter ? 'the best prompt is better:' : 'the best prompt is not shown to be better on held-out tasks:');

@@ -3,13 +3,12 @@ import { existsSync } from 'node:fs';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { requireOneWorld } from '../../config/worlds.ts';
-import { compact, sparkline, whole } from '../../console/numbers.ts';
+import { compact, estimate, shareBar, shareScale, sparkline, whole } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { shorten } from '../../core/printable.ts';
 import { taskName } from '../../core/task.ts';
 import { episodeReturn } from '../../core/trajectory.ts';
-import type { Estimated } from '../../learning/evaluation/intervals.ts';
 import { columns, percent } from '../../learning/evaluation/table.ts';
 import {
   type Continued,
@@ -185,7 +184,7 @@ function print(
   out.line(
     `${flags.policy} goes on: ${group} ${group === 1 ? 'continuation' : 'continuations'} a turn, seed ${seed}\n`,
   );
-  const head = ['turns kept', 'success % [95 %]', 'return from here [95 %]', `0 %${'100 %'.padStart(WIDTH - 3)}`];
+  const head = ['turns kept', 'success % [95 %]', 'return from here [95 %]', shareScale(WIDTH)];
   const lines = columns([head, ...values.map(rowOf)]);
   out.line(lines[0]!);
   for (const [i, one] of values.entries()) out.line(`${lines[i + 1]!}  then: ${shortAction(one.action)}`);
@@ -204,25 +203,12 @@ function print(
 }
 
 function rowOf({ turn, success, value }: StateValue): string[] {
-  const { low, high } = value;
-  const interval = Number.isFinite(low) && Number.isFinite(high) ? ` [${compact(low)}, ${compact(high)}]` : '';
-  return [String(turn), percent(success), `${compact(value.value)}${interval}`, bar(success)];
+  return [String(turn), percent(success), estimate(value), shareBar(success, WIDTH)];
 }
 
 /** Characters of a bar, and of an action beside it. */
 const WIDTH = 24;
 const ACTION_CHARS = 60;
-
-/** Share and its interval, as `compare` draws them. */
-function bar({ value, low, high }: Estimated): string {
-  const at = (share: number) => Math.round(Math.min(1, Math.max(0, share)) * (WIDTH - 1));
-  return Array.from({ length: WIDTH }, (_, i) => {
-    if (i === at(value)) return '●';
-    if (i === at(low)) return '├';
-    if (i === at(high)) return '┤';
-    return i > at(low) && i < at(high) ? '─' : '·';
-  }).join('');
-}
 
 function shortAction(action: string): string {
   return shorten(action.replace(/\s+/g, ' '), ACTION_CHARS);

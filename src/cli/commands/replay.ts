@@ -113,8 +113,6 @@ function find(store: TraceStore, id: string, path: string): number {
  * one.
  */
 async function check(store: TraceStore, envOf: EnvOf, only: number | undefined): Promise<void> {
-  const changed = moduleChange(envOf(''));
-  if (changed !== undefined) err.line(changed);
   let differing = 0;
   let steps = 0;
   const all = only === undefined ? store.episodes.map(({ at }) => at) : [only];
@@ -122,9 +120,12 @@ async function check(store: TraceStore, envOf: EnvOf, only: number | undefined):
   try {
     for (const at of all) {
       const episode = store.read(at);
-      const { id, options } = envOf(episode.task.env);
       let opened = worlds.get(episode.task.env);
       if (!opened) {
+        const env = envOf(episode.task.env);
+        const changed = moduleChange(env);
+        if (changed !== undefined) err.line(changed);
+        const { id, options } = env;
         const { world } = await findWorld(id, options);
         worlds.set(episode.task.env, (opened = await openWorld(world, id, options, 'replay', { openChatModel })));
       }

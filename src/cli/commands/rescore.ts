@@ -1,6 +1,6 @@
 /** Command `longplay rescore`: a new reward for every saved episode, by the user's function, and the difference it makes. */
 import type { Command } from 'commander';
-import { compact, whole } from '../../console/numbers.ts';
+import { compact, estimate, whole } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { recordOf } from '../../core/record.ts';
@@ -146,14 +146,12 @@ const HEAD = [
 
 function rowOf(part: RescoredPart): string[] {
   const { label, tasks, episodes, failed, changed, difference, oldSuccess, newSuccess } = part;
-  const { value, low, high } = difference;
-  const interval = Number.isFinite(low) && Number.isFinite(high) ? ` [${compact(low)}, ${compact(high)}]` : '';
   return [
     `${label} (${tasks} ${tasks === 1 ? 'task' : 'tasks'})`,
     whole(episodes),
     compact(part.old),
     compact(part.new),
-    `${compact(value)}${interval}`,
+    estimate(difference),
     whole(changed),
     whole(failed),
     percent(oldSuccess),

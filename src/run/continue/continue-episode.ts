@@ -4,12 +4,13 @@ import type { EvaluationPlan, EvaluationRecord } from '../../../actors/scheduler
 import type { Run } from '../../../actors/tree.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import type { Oracle } from '../../core/env.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
+import { UserError } from '../../core/errors.ts';
 import { seedFrom } from '../../core/rng.ts';
 import type { EpisodeBeginning } from '../../core/ticket.ts';
 import type { Trajectory } from '../../core/trajectory.ts';
 import { loadNewestOf } from '../../learning/learner/run-checkpoint.ts';
 import { openChatModel } from '../../policy/remote/chat-model.ts';
+import { explainWrite } from '../../storage/atomic-file.ts';
 import { isEvaluation, type TraceLine } from '../../storage/trace.ts';
 import { TraceFiles } from '../../storage/trace-files.ts';
 import { openWorld } from '../../world/open-world.ts';
@@ -171,9 +172,6 @@ async function playPlans(
   return finished;
 }
 
-/** Bytes after which a new trace file is begun. */
-const ROTATE_BYTES = 2 ** 26;
-
 /**
  * Writes continuations as a trace, each with the mark of its parent. Those of an evaluation's episode stay of that evaluation:
  * its task may be held out.
@@ -189,25 +187,14 @@ export function writeContinuations(
 ): number {
   const purpose = isEvaluation(episode.purpose) ? episode.purpose : 'rollout';
   let written = 0;
-  const files = new TraceFiles({
-    dir: join(out, 'traces'),
-    config: relocateEnv(config, path, out),
-    rotateBytes: ROTATE_BYTES,
-    keepBytes: Number.MAX_SAFE_INTEGER,
-  });
+  const files = new TraceFiles({ dir: join(out, 'traces'), config: relocateEnv(config, path, out) });
   try {
     for (const [turn, own] of continuations) {
       const parent = { episode: episode.episode, turn };
-      files.episodes(
-        own.map((one) => ({ ...one, parent })),
-        purpose,
-        episode.label,
-      );
+      const marked = own.map((one) => ({ ...one, parent }));
+      explainWrite(out, () => files.episodes(marked, purpose, episode.label));
       written += own.length;
     }
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
-    throw new UserError('NO_PERMISSION', `cannot write ${out}: ${messageOf(thrown)}`);
   } finally {
     files.close();
   }

@@ -7,10 +7,10 @@
  */
 import { append } from '../../core/extremes.ts';
 import type { AssistantMessage, ConversationMessage, ToolCall } from '../../core/model-call.ts';
-import { isRecord, recordOf } from '../../core/record.ts';
+import { isRecord, recordOf, recordsOf } from '../../core/record.ts';
 import type { TokensDecision } from '../../core/trajectory.ts';
 import type { Losses } from './losses.ts';
-import { CallBuilder, type CallFacts, type ReadEpisode } from './read-episode.ts';
+import { CallBuilder, type CallFacts, countOf, type ReadEpisode } from './read-episode.ts';
 import { readTools } from './read-messages.ts';
 
 type Json = Record<string, unknown>;
@@ -87,7 +87,7 @@ class AtifReader {
   read(document: Json): ConversationMessage[] {
     const losses = this.#losses;
     this.#seen.add(document);
-    for (const below of listOf(document.subagent_trajectories)) this.#below.set(String(below.trajectory_id), below);
+    for (const below of recordsOf(document.subagent_trajectories)) this.#below.set(String(below.trajectory_id), below);
     losses.addOthers(document, ROOT, '');
     losses.addOthers(document.extra, ['longplay', 'reward', 'rewards'], 'extra');
     const { extra: sums, ...totals } = recordOf(document.final_metrics) ?? {};
@@ -101,7 +101,7 @@ class AtifReader {
     let whole: ConversationMessage[] = [];
     let fresh: ConversationMessage[] = [];
     let tokens: number[] | undefined;
-    for (const step of listOf(document.steps)) {
+    for (const step of recordsOf(document.steps)) {
       const isCall = step.source === 'agent' && step.is_copied_context !== true && step.llm_call_count !== 0;
       losses.addOthers(step, STEP, 'steps[]');
       losses.addOthers(step.extra, ['longplay', 'reward'], 'steps[].extra');
@@ -139,7 +139,7 @@ class AtifReader {
   #readMessage(step: Json): ConversationMessage {
     const content = this.#readText(step.message, 'steps[].message');
     if (step.source !== 'agent') return { role: step.source === 'system' ? 'system' : 'user', content };
-    const calls = listOf(step.tool_calls).map((call): ToolCall => {
+    const calls = recordsOf(step.tool_calls).map((call): ToolCall => {
       this.#losses.addOthers(call, ['tool_call_id', 'function_name', 'arguments', 'extra'], 'steps[].tool_calls[]');
       this.#losses.addOthers(call.extra, ['longplay'], 'steps[].tool_calls[].extra');
       const written = recordOf(recordOf(call.extra)?.longplay)?.arguments;
@@ -160,8 +160,8 @@ class AtifReader {
 
   /** Reads the results of a step: those of its calls, and what else it observed as the user's. */
   #readResults(step: Json): ConversationMessage[] {
-    const known = new Set(listOf(step.tool_calls).map((call) => call.tool_call_id));
-    return listOf(recordOf(step.observation)?.results).flatMap((result): ConversationMessage[] => {
+    const known = new Set(recordsOf(step.tool_calls).map((call) => call.tool_call_id));
+    return recordsOf(recordOf(step.observation)?.results).flatMap((result): ConversationMessage[] => {
       const { source_call_id: callId, content: given, extra } = result;
       this.#losses.addOthers(extra, ['longplay', 'is_error'], 'steps[].observation.results[].extra');
       const { call_id: ours, is_error: isError } = { ...recordOf(extra), ...recordOf(recordOf(extra)?.longplay) };
@@ -176,8 +176,8 @@ class AtifReader {
 
   /** Reads the trajectories of sub-agents that a step started. @returns true where it started some */
   #runBelow(step: Json): boolean {
-    const references = listOf(recordOf(step.observation)?.results).flatMap((one) =>
-      listOf(one.subagent_trajectory_ref),
+    const references = recordsOf(recordOf(step.observation)?.results).flatMap((one) =>
+      recordsOf(one.subagent_trajectory_ref),
     );
     for (const { trajectory_id: id, trajectory_path: path } of references) {
       const opened = typeof path === 'string' ? this.#openOnce(path) : undefined;
@@ -214,7 +214,7 @@ class AtifReader {
   #readText(value: unknown, path: string): string {
     if (typeof value === 'string') return value;
     const texts: string[] = [];
-    for (const part of listOf(value)) {
+    for (const part of recordsOf(value)) {
       if (part.type === 'text') texts.push(String(part.text ?? ''));
       else this.#losses.add(`${path}[type=${String(part.type)}]`);
     }
@@ -226,7 +226,7 @@ class AtifReader {
 const TOTALS = ['total_prompt_tokens', 'total_completion_tokens', 'total_steps'];
 
 /** Reads the token ids of a step. @param before ids of the prompt and the reply that it continues */
-export function readDecision(
+function readDecision(
   metrics: Json,
   before: readonly number[] | undefined,
   losses: Losses,
@@ -263,12 +263,4 @@ function promptWith(step: Json): number[] | undefined {
 
 function isIds(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((id) => Number.isInteger(id) && id >= 0 && id < 2 ** 31);
-}
-
-function countOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined;
-}
-
-function listOf(value: unknown): readonly Json[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -8,7 +8,7 @@ import { readJsonFile } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { recordOf } from '../../core/record.ts';
 import type { Trajectory } from '../../core/trajectory.ts';
-import { makeFolder, writeFileAtomic } from '../../storage/atomic-file.ts';
+import { explainWrite, makeFolder, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { parseLine, traceLine } from '../../storage/trace.ts';
 import { TraceFiles } from '../../storage/trace-files.ts';
 import { restoreEpisode } from '../atif-episode.ts';
@@ -26,7 +26,7 @@ import {
 } from './observation-tables.ts';
 import { isOtel, otelParts, readOtel } from './otel.ts';
 import { createTrajectory, digestOpening, pickReward, type ReadEpisode } from './read-episode.ts';
-import { type BadRecord, groupParts, listFiles, readRecords, type SourceRecord } from './records.ts';
+import { type BadRecord, groupParts, listFiles, type RecordPlace, readRecords } from './records.ts';
 
 /** Formats that are imported. */
 export const IMPORT_FORMATS = ['atif', 'otel', 'langfuse', 'langsmith', 'openai', 'anthropic'] as const;
@@ -77,12 +77,10 @@ export interface ImportReport {
 
 /** Bad records that a report names; the others are counted. */
 const MAX_BAD = 100;
-/** Bytes after which a new trace file is begun. */
-const ROTATE_BYTES = 64 * 2 ** 20;
 
 /** Episode of a source, which is read when it is taken: what cannot be read is named with its place. */
 interface Found {
-  readonly at: SourceRecord;
+  readonly at: RecordPlace;
   read(): ReadEpisode | Restored;
 }
 
@@ -117,14 +115,12 @@ export function importTraces(options: ImportOptions): ImportReport {
   const traces = new TraceFiles({
     dir: join(out, 'traces'),
     config: { imported: { from, source: basename(resolve(source)) } },
-    rotateBytes: ROTATE_BYTES,
-    keepBytes: Number.MAX_SAFE_INTEGER,
   });
   const write = ({ trajectory, purpose, label }: Restored['restored']) => {
     // What is written is what a reader takes.
     const { fault } = parseLine(traceLine(trajectory, purpose, label).trimEnd());
     if (fault !== undefined) throw new Error(fault);
-    guard(out, () => traces.episodes([trajectory], purpose, label));
+    explainWrite(out, () => traces.episodes([trajectory], purpose, label));
     numbers.add(trajectory.episode);
     count.episodes++;
     count.turns += trajectory.turns.length;
@@ -136,7 +132,7 @@ export function importTraces(options: ImportOptions): ImportReport {
     if ('restored' in read) return write(read.restored);
     if (read.calls.length === 0) {
       count.empty++;
-      onBad({ file: at.file, line: at.line, why: 'it holds no call of a model with its reply' });
+      onBad({ ...placeOf(at), why: 'it holds no call of a model with its reply' });
       return;
     }
     const score = pickReward(read.scores, options.score);
@@ -151,13 +147,13 @@ export function importTraces(options: ImportOptions): ImportReport {
     count.branches += Math.max(0, countConversations(read) - 1);
   };
   try {
-    guard(out, () => makeFolder(out));
+    explainWrite(out, () => makeFolder(out));
     for (const found of findEpisodes(from, files, losses, onBad)) {
       try {
         take(found);
       } catch (thrown) {
         if (thrown instanceof UserError) throw thrown;
-        onBad({ file: found.at.file, line: found.at.line, why: messageOf(thrown) });
+        onBad({ ...placeOf(found.at), why: messageOf(thrown) });
       }
     }
   } catch (thrown) {
@@ -174,23 +170,13 @@ export function importTraces(options: ImportOptions): ImportReport {
   }
   const facts = { format: 1, from, isGuessed: options.from === undefined, source, files: files.length } as const;
   const report: ImportReport = { ...facts, ...count, lost: losses.list(), bad, badRecords };
-  guard(out, () => writeFileAtomic(join(out, IMPORT_FILE), `${JSON.stringify(report, null, 2)}\n`));
+  explainWrite(out, () => writeFileAtomic(join(out, IMPORT_FILE), `${JSON.stringify(report, null, 2)}\n`));
   return report;
 }
 
 /** Describes a bad record in one line. */
 export function describeBad({ file, line, why }: BadRecord): string {
   return `${file}${line > 0 ? `:${line}` : ''}: ${why}`;
-}
-
-/** Writes, and explains what the disk refuses. @throws {UserError} NO_PERMISSION */
-function guard(out: string, write: () => void): void {
-  try {
-    write();
-  } catch (thrown) {
-    if (thrown instanceof UserError || (thrown as NodeJS.ErrnoException).code === undefined) throw thrown;
-    throw new UserError('NO_PERMISSION', `cannot write ${out}: ${messageOf(thrown)}`, { cause: thrown });
-  }
 }
 
 /** Conversations of an episode: calls that nothing continues. */
@@ -284,7 +270,7 @@ function openBeside(file: string, path: string): unknown {
   return (isWithin ? quietJson(named) : undefined) ?? quietJson(join(folder, basename(path)));
 }
 
-function placeOf({ file, line }: SourceRecord): Omit<BadRecord, 'why'> {
+function placeOf({ file, line }: RecordPlace): Omit<BadRecord, 'why'> {
   return { file, line };
 }
 

@@ -6,7 +6,7 @@ import type { ConversationMessage, Tool } from '../../core/model-call.ts';
 import { isRecord, recordOf } from '../../core/record.ts';
 import type { Losses } from './losses.ts';
 import { readAsked, readParameters, replyOf } from './observation-tables.ts';
-import { CallBuilder, type ReadEpisode, RequestTree } from './read-episode.ts';
+import { CallBuilder, countOf, type ReadEpisode, RequestTree, readFinish } from './read-episode.ts';
 import { readReplyMessage, unwrapJson } from './read-messages.ts';
 
 type Json = Record<string, unknown>;
@@ -58,7 +58,7 @@ export function makerOf(value: unknown): LogMaker {
 }
 
 /** Fields of a conversation that are read. */
-const CONVERSATION = ['messages', 'input', 'system', 'instructions', 'tools', 'reward', 'score', 'id', 'response'];
+const CONVERSATION = ['messages', 'input', 'system', 'instructions', 'tools', 'reward', 'score', 'id'];
 
 /**
  * Reads a whole conversation: each turn of the model is a call, and continues the one before. Behind another turn of the model
@@ -66,8 +66,8 @@ const CONVERSATION = ['messages', 'input', 'system', 'instructions', 'tools', 'r
  */
 export function readConversation(value: unknown, losses: Losses): ReadEpisode {
   const record: Json = Array.isArray(value) ? { messages: value } : (recordOf(value) ?? {});
-  const { messages: given, input, system, instructions, tools, reward, score, id, ...others } = record;
-  losses.addOthers(others, CONVERSATION, '');
+  const { messages: given, input, system, instructions, tools, reward, score, id } = record;
+  losses.addOthers(record, CONVERSATION, '');
   const asked = readAsked({ messages: given ?? input, system, instructions, tools }, losses, 'conversation');
   const builder = new CallBuilder();
   const rest = addTurns(builder, asked.messages, asked.tools);
@@ -100,8 +100,13 @@ function scoreOf(value: unknown): Record<string, number> {
   return typeof value === 'number' && Number.isFinite(value) ? { reward: value } : {};
 }
 
+/** Fields of a pair that are read. */
+const PAIR = [
+  ...['request', 'request_body', 'body', 'response', 'response_body', 'completion', 'reward', 'score', 'metadata'],
+  ...SESSIONS,
+];
 /** Fields of a request and of a response that are read, or that say nothing about the episode. */
-const REQUEST = [...['messages', 'input', 'system', 'instructions', 'tools', 'stream', 'stream_options']];
+const REQUEST = ['messages', 'input', 'system', 'instructions', 'tools', 'stream', 'stream_options'];
 const RESPONSE = [
   ...['id', 'object', 'created', 'created_at', 'choices', 'output', 'content', 'role', 'type', 'usage'],
   ...['stop_reason', 'stop_sequence', 'status'],
@@ -122,22 +127,7 @@ export function readPairs(values: readonly unknown[], losses: Losses): ReadEpiso
     const score = scoreOf(record.reward ?? record.score);
     if ('reward' in scores && 'reward' in score) losses.add('scores (several of one name)'); // the last one counts
     scores = { ...scores, ...score };
-    losses.addOthers(
-      record,
-      [
-        'request',
-        'request_body',
-        'body',
-        'response',
-        'response_body',
-        'completion',
-        ...SESSIONS,
-        'reward',
-        'score',
-        'metadata',
-      ],
-      '',
-    );
+    losses.addOthers(record, PAIR, '');
     const { messages, system, input, instructions, tools } = request;
     const asked = readAsked({ messages: messages ?? input, system, instructions, tools }, losses, 'request');
     const parameters = readParameters(request, losses, 'request', REQUEST);
@@ -159,9 +149,9 @@ export function readPairs(values: readonly unknown[], losses: Losses): ReadEpiso
     losses.addOthers(record.metadata, SESSIONS, 'metadata');
     tree.add(asked.messages, asked.tools, reply, {
       ...parameters,
-      finish: FINISHES[String(choice?.finish_reason ?? stop)],
-      promptTokens: numberOf(counts.prompt_tokens ?? counts.input_tokens),
-      completionTokens: numberOf(counts.completion_tokens ?? counts.output_tokens),
+      finish: readFinish(choice?.finish_reason ?? stop),
+      promptTokens: countOf(counts.prompt_tokens ?? counts.input_tokens),
+      completionTokens: countOf(counts.completion_tokens ?? counts.output_tokens),
     });
   }
   return { calls: tree.calls, rest: [], scores };
@@ -171,13 +161,4 @@ export function readPairs(values: readonly unknown[], losses: Losses): ReadEpiso
 function pickMessage(value: unknown): unknown {
   if (!isRecord(value) || !('content' in value) || value.type !== 'message' || !('stop_reason' in value)) return value;
   return { role: value.role, content: value.content };
-}
-
-const FINISHES: Readonly<Record<string, 'stop' | 'calls' | 'length' | 'filter'>> = {
-  ...{ stop: 'stop', end_turn: 'stop', stop_sequence: 'stop', tool_calls: 'calls', tool_use: 'calls' },
-  ...{ length: 'length', max_tokens: 'length', content_filter: 'filter', refusal: 'filter' },
-};
-
-function numberOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) ? (value as number) : undefined;
 }

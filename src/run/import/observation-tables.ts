@@ -5,15 +5,15 @@
  * @see https://docs.langchain.com/langsmith/run-data-format
  */
 import type { ConversationMessage, Tool } from '../../core/model-call.ts';
-import { isRecord, recordOf } from '../../core/record.ts';
+import { isRecord, recordOf, recordsOf } from '../../core/record.ts';
 import type { Losses } from './losses.ts';
-import { type CallFacts, type FoundScore, pickScores, type ReadEpisode, RequestTree } from './read-episode.ts';
-import { readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
+import { type CallFacts, countOf, type FoundScore, pickScores, type ReadEpisode, RequestTree } from './read-episode.ts';
+import { readInstructions, readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
 import type { KeyedPart } from './records.ts';
 
 type Json = Record<string, unknown>;
 
-const GENERATIONS = ['GENERATION'];
+const GENERATION = 'GENERATION';
 /** Kinds of observations around generations: what they hold stands in the generations, or is the program's own. */
 const LANGFUSE_TYPES = ['SPAN', 'EVENT', 'AGENT', 'TOOL', 'CHAIN', 'RETRIEVER', 'EVALUATOR', 'EMBEDDING', 'GUARDRAIL'];
 
@@ -22,12 +22,12 @@ export function isLangfuse(value: unknown): boolean {
   if (!isRecord(value)) return false;
   if (Array.isArray(value.observations)) return true;
   const isRow = typeof (value.traceId ?? value.trace_id) === 'string' && !('run_type' in value);
-  return isRow && ([...GENERATIONS, ...LANGFUSE_TYPES].includes(value.type as string) || isScore(value));
+  return isRow && ([GENERATION, ...LANGFUSE_TYPES].includes(value.type as string) || isScore(value));
 }
 
 /** True for a record of a LangSmith export. */
 export function isLangSmith(value: unknown): boolean {
-  return isRecord(value) && (typeof value.run_type === 'string' || listOf(value.runs).some(isLangSmith));
+  return isRecord(value) && (typeof value.run_type === 'string' || recordsOf(value.runs).some(isLangSmith));
 }
 
 function isScore(value: Json): boolean {
@@ -62,7 +62,7 @@ export function langSmithParts(value: unknown): KeyedPart[] {
   const { child_runs: children, ...run } = value;
   const key = run.trace_id ?? run.id;
   if (typeof key !== 'string') return [];
-  const below = listOf(children).flatMap((child) => langSmithParts({ trace_id: key, ...child }));
+  const below = recordsOf(children).flatMap((child) => langSmithParts({ trace_id: key, ...child }));
   return [{ key, part: run }, ...below];
 }
 
@@ -73,20 +73,17 @@ const OBSERVATION = [
   ...['model_parameters', 'projectId', 'project_id', 'createdAt', 'created_at', 'updatedAt', 'updated_at', 'latency'],
 ];
 const SCORE = [
+  ...['id', 'traceId', 'trace_id', 'name', 'value', 'dataType', 'data_type', 'source', 'timestamp'],
   ...[
-    'id',
-    'traceId',
-    'trace_id',
-    'name',
-    'value',
-    'dataType',
-    'data_type',
-    'source',
-    'timestamp',
     'projectId',
     'project_id',
+    'observationId',
+    'observation_id',
+    'createdAt',
+    'created_at',
+    'updatedAt',
+    'updated_at',
   ],
-  ...['observationId', 'observation_id', 'createdAt', 'created_at', 'updatedAt', 'updated_at'],
 ];
 /** Fields of a trace: its input and output stand in its observations. */
 const TRACE = [
@@ -104,12 +101,12 @@ export function readLangfuse(rows: readonly unknown[], losses: Losses): ReadEpis
       losses.addOthers(row, TRACE, 'trace');
       around.push(['trace', row]);
     } else if (isScore(row)) readScore(row, scores, losses);
-    else if (!GENERATIONS.includes(String(row.type))) {
+    else if (row.type !== GENERATION) {
       const path = `observations[type=${String(row.type)}]`;
       losses.addOthers(row, OBSERVATION, path);
       around.push([path, row]);
     } else {
-      losses.addOthers(row, OBSERVATION, 'observations[type=GENERATION]');
+      losses.addOthers(row, OBSERVATION, `observations[type=${GENERATION}]`);
       const { messages, tools } = readAsked(row.input, losses, 'input');
       const reply = readReplyMessage(replyOf(row.output, losses, 'output'), losses, 'output');
       if (!reply || messages.length === 0)
@@ -250,14 +247,7 @@ export function readAsked(
   const { messages, input, prompt, prompts, system, instructions, tools, ...others } = value;
   losses.addOthers(others, [], path);
   const own = readMessages(messages ?? input ?? prompt ?? prompts, losses, `${path}.messages`);
-  const first = unwrapJson(system ?? instructions);
-  const isBlocks = Array.isArray(first) && !first.some((one) => recordOf(one)?.role !== undefined);
-  const before = readMessages(
-    isBlocks ? [{ role: 'system', content: first }] : first,
-    losses,
-    `${path}.system`,
-    'system',
-  );
+  const before = readInstructions(system ?? instructions, losses, `${path}.system`);
   return { messages: [...before, ...own], tools: readTools(tools, losses, `${path}.tools`) };
 }
 
@@ -265,13 +255,13 @@ export function readAsked(
 export function replyOf(given: unknown, losses: Losses, path: string): unknown {
   const value = unwrapJson(given);
   if (!isRecord(value)) return value;
-  const [choice, ...choices] = listOf(value.choices);
+  const [choice, ...choices] = recordsOf(value.choices);
   if (choice) {
     losses.add(`${path}.choices[] (other choices)`, choices.length);
     losses.addOthers(choice, ['index', 'message', 'text', 'finish_reason'], `${path}.choices[]`);
     return choice.message ?? choice.text;
   }
-  const [generation, ...generations] = listOf(Array.isArray(value.generations) ? value.generations.flat() : []);
+  const [generation, ...generations] = recordsOf(Array.isArray(value.generations) ? value.generations.flat() : []);
   if (generation) {
     losses.add(`${path}.generations[] (other choices)`, generations.length);
     losses.addOthers(value, ['generations', 'run'], path);
@@ -292,12 +282,4 @@ function inTime(rows: readonly unknown[]): Json[] {
 function betweenTimes(from: unknown, to: unknown): number | undefined {
   const ms = new Date(to as string).getTime() - new Date(from as string).getTime();
   return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
-}
-
-function countOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined;
-}
-
-function listOf(value: unknown): readonly Json[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -3,11 +3,11 @@
  * span of a model's call is one, in the order of time; a sub-agent's calls begin conversations of their own. Pure.
  * @see https://opentelemetry.io/docs/specs/semconv/gen-ai/
  */
-import type { AskedSampling, ReplyFinish } from '../../core/model-call.ts';
-import { isRecord, recordOf } from '../../core/record.ts';
+import type { AskedSampling } from '../../core/model-call.ts';
+import { isRecord, recordOf, recordsOf } from '../../core/record.ts';
 import type { Losses } from './losses.ts';
-import { type FoundScore, pickScores, type ReadEpisode, RequestTree } from './read-episode.ts';
-import { readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
+import { countOf, type FoundScore, pickScores, type ReadEpisode, RequestTree, readFinish } from './read-episode.ts';
+import { readInstructions, readMessages, readReplyMessage, readTools, unwrapJson } from './read-messages.ts';
 import type { KeyedPart } from './records.ts';
 
 type Json = Record<string, unknown>;
@@ -25,9 +25,9 @@ export function isOtel(value: unknown): boolean {
 /** Spans of a record by their traces. */
 export function otelParts(value: unknown): KeyedPart[] {
   if (!isRecord(value)) return [];
-  return listOf(value.resourceSpans ?? value.resource_spans).flatMap((resource) =>
-    listOf(resource.scopeSpans ?? resource.scope_spans).flatMap((scope) =>
-      listOf(scope.spans).flatMap((span) => {
+  return recordsOf(value.resourceSpans ?? value.resource_spans).flatMap((resource) =>
+    recordsOf(resource.scopeSpans ?? resource.scope_spans).flatMap((scope) =>
+      recordsOf(scope.spans).flatMap((span) => {
         const key = span.traceId ?? span.trace_id;
         return typeof key === 'string' ? [{ key, part: span }] : [];
       }),
@@ -64,7 +64,8 @@ export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode
       losses.add(`spans (${operation})`);
       continue;
     }
-    const instructions = readInstructions(attributes['gen_ai.system_instructions'], losses);
+    const named = 'gen_ai.system_instructions';
+    const instructions = readInstructions(attributes[named], losses, named);
     const messages = readMessages(attributes['gen_ai.input.messages'], losses, 'gen_ai.input.messages');
     const reply = readReplyMessage(attributes['gen_ai.output.messages'], losses, 'gen_ai.output.messages');
     const asked = [...instructions, ...messages];
@@ -73,10 +74,10 @@ export function readOtel(spans: readonly unknown[], losses: Losses): ReadEpisode
       continue;
     }
     const tools = readTools(attributes['gen_ai.tool.definitions'], losses, 'gen_ai.tool.definitions');
-    const [written] = listOf(unwrapJson(attributes['gen_ai.output.messages']));
+    const [written] = recordsOf(unwrapJson(attributes['gen_ai.output.messages']));
     const finish = toList(attributes['gen_ai.response.finish_reasons'])[0] ?? written?.finish_reason;
     tree.add(asked, tools, reply, {
-      finish: FINISHES[String(finish)],
+      finish: readFinish(finish),
       promptTokens: countOf(attributes['gen_ai.usage.input_tokens']),
       completionTokens: countOf(attributes['gen_ai.usage.output_tokens']),
       maxTokens: countOf(attributes['gen_ai.request.max_tokens']),
@@ -98,12 +99,6 @@ const SHOWN = [
   'gen_ai.tool.call.result',
 ];
 
-const FINISHES: Readonly<Record<string, ReplyFinish>> = {
-  ...{ stop: 'stop', end_turn: 'stop', stop_sequence: 'stop' },
-  ...{ tool_call: 'calls', tool_calls: 'calls', tool_use: 'calls' },
-  ...{ length: 'length', max_tokens: 'length', content_filter: 'filter' },
-};
-
 function operationOf(span: Json, attributes: Json): string | undefined {
   const named = attributes['gen_ai.operation.name'];
   if (typeof named === 'string') return named;
@@ -120,17 +115,10 @@ function countAround(operation: string | undefined, attributes: Json, losses: Lo
   losses.addOthers(attributes, [...named, ...SHOWN], 'attributes');
 }
 
-function readInstructions(value: unknown, losses: Losses) {
-  const parts = unwrapJson(value);
-  if (parts === undefined || parts === null) return [];
-  const isParts = Array.isArray(parts) && !parts.some((one) => recordOf(one)?.role !== undefined);
-  return readMessages(isParts ? [{ role: 'system', parts }] : parts, losses, 'gen_ai.system_instructions', 'system');
-}
-
 /** Reads scores: events that carry the result of an evaluation. */
 function readScores(span: Json, scores: FoundScore[], losses: Losses): void {
   const isWhole = /^0*$/.test(String(span.parentSpanId ?? span.parent_span_id ?? ''));
-  for (const event of listOf(span.events)) {
+  for (const event of recordsOf(span.events)) {
     const attributes = attributesOf(event.attributes);
     const { 'gen_ai.evaluation.name': name, 'gen_ai.evaluation.score.value': value } = attributes;
     const isScore = event.name === 'gen_ai.evaluation.result' && typeof name === 'string' && Number.isFinite(value);
@@ -158,7 +146,7 @@ function samplingOf(attributes: Json): AskedSampling | undefined {
 /** Attributes of OTLP's JSON as an object; a plain object is taken as it is. */
 function attributesOf(value: unknown): Json {
   if (isRecord(value)) return value;
-  return Object.fromEntries(listOf(value).map((one) => [String(one.key), readAttribute(one.value)]));
+  return Object.fromEntries(recordsOf(value).map((one) => [String(one.key), readAttribute(one.value)]));
 }
 
 /** Value of an attribute, of its seven kinds. Whole numbers of 64 bits are texts. */
@@ -184,15 +172,6 @@ function millisecondsOf(span: Json): number | undefined {
   return Number.isFinite(nanoseconds) && nanoseconds >= 0 ? nanoseconds / 1e6 : undefined;
 }
 
-function countOf(value: unknown): number | undefined {
-  const number = Number(value);
-  return value !== undefined && Number.isSafeInteger(number) && number > 0 ? number : undefined;
-}
-
 function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function listOf(value: unknown): readonly Json[] {
-  return toList(value).filter(isRecord);
 }

@@ -41,6 +41,24 @@ export interface CallFacts {
   readonly ms?: number | undefined;
 }
 
+/** Reads a count of tokens, which some sources write as a text. @returns undefined for what is no number above 0 */
+export function countOf(value: unknown): number | undefined {
+  const number = typeof value === 'string' ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : undefined;
+}
+
+/** Reasons why a reply ended, by the names of all makers. */
+const FINISHES: Readonly<Record<string, ReplyFinish>> = {
+  ...{ stop: 'stop', end_turn: 'stop', stop_sequence: 'stop' },
+  ...{ tool_call: 'calls', tool_calls: 'calls', tool_use: 'calls' },
+  ...{ length: 'length', max_tokens: 'length', content_filter: 'filter', refusal: 'filter' },
+};
+
+/** Reads why a reply ended. @returns undefined for a reason that no maker gives */
+export function readFinish(reason: unknown): ReplyFinish | undefined {
+  return typeof reason === 'string' && Object.hasOwn(FINISHES, reason) ? FINISHES[reason] : undefined;
+}
+
 /** Episode as it was read. */
 export interface ReadEpisode {
   readonly calls: readonly ReadCall[];

@@ -29,21 +29,8 @@ const RESULT = [...MESSAGE, 'name', 'status'];
 const ITEM = ['type', 'id', 'call_id', 'name', 'arguments', 'output', 'summary', 'status'];
 /** Keys of a part of a message. */
 const PART = [
-  ...[
-    'type',
-    'text',
-    'content',
-    'thinking',
-    'reasoning',
-    'refusal',
-    'id',
-    'name',
-    'input',
-    'arguments',
-    'args',
-    'response',
-  ],
-  ...['result', 'output', 'toolCallId', 'toolName', 'tool_use_id', 'is_error'],
+  ...['type', 'text', 'content', 'thinking', 'reasoning', 'refusal', 'id', 'name', 'input', 'arguments', 'args'],
+  ...['response', 'result', 'output', 'toolCallId', 'toolName', 'tool_use_id', 'is_error'],
 ];
 
 /** Message that is read, and the results that came in it. */
@@ -80,6 +67,13 @@ export function readMessages(given: unknown, losses: Losses, path: string, bare:
   const messages: ConversationMessage[] = [];
   for (const one of Array.isArray(value) ? value : [value]) readOne(one, messages, losses, `${path}[]`, bare);
   return matchResults(messages);
+}
+
+/** Reads instructions: messages, a text, or the parts of a system message. */
+export function readInstructions(given: unknown, losses: Losses, path: string): ConversationMessage[] {
+  const value = unwrapJson(given);
+  const isParts = Array.isArray(value) && !value.some((one) => recordOf(one)?.role !== undefined);
+  return readMessages(isParts ? [{ role: 'system', content: value }] : value, losses, path, 'system');
 }
 
 /** Reads the reply of a model. @returns undefined where there is none */

@@ -2,22 +2,27 @@
  * Records of files that are imported: lines of JSON, or what a JSON file holds. Lines are read one at a time; records of one
  * episode that lie far apart are found by their places, so that memory holds one episode and a list of places.
  */
-import { closeSync, existsSync, fstatSync, readdirSync, readSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { MAX_DATA_BYTES, openFile, readText } from '../../core/bounded-file.ts';
+import { MAX_DATA_BYTES, readText } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json-text.ts';
 import { isRecord } from '../../core/record.ts';
-import { LONGEST_LINE, wholeBytes, wholeLines } from '../../storage/lines.ts';
+import { LONGEST_LINE, readLineAt, wholeBytes, wholeLines } from '../../storage/lines.ts';
+import type { Span } from '../../storage/trace-index.ts';
 
-/** Record with its place. */
-export interface SourceRecord {
-  readonly value: unknown;
+/** Place of a record: a line, or a file that is one JSON value. */
+export interface RecordPlace {
   readonly file: string;
   /** Line, from 1; 0 in a file that is one JSON value. */
   readonly line: number;
-  /** First byte of the line; 0 in a file that is one JSON value. */
-  readonly offset: number;
+  /** Bytes of the line; absent in a file that is one JSON value. */
+  readonly span?: Span;
+}
+
+/** Record with its place. */
+export interface SourceRecord extends RecordPlace {
+  readonly value: unknown;
 }
 
 /** Line or file that could not be read. */
@@ -59,7 +64,7 @@ export function* readRecords(file: string, onBad: (bad: BadRecord) => void): Gen
       return;
     }
     for (const one of Array.isArray(value) && !value.every(isMessage) ? value : [value]) {
-      yield { value: one, file, line: 0, offset: 0 };
+      yield { value: one, file, line: 0 };
     }
   }
 }
@@ -83,7 +88,7 @@ function isLines(file: string): boolean {
 
 function* readLines(file: string, onBad: (bad: BadRecord) => void): Generator<SourceRecord> {
   let line = 0;
-  const parse = function* (text: string | undefined, offset: number): Generator<SourceRecord> {
+  const parse = function* (text: string | undefined, span: Span): Generator<SourceRecord> {
     line++;
     if (text?.trim() === '') return;
     if (text === undefined) onBad({ file, line, why: `it is longer than ${LONGEST_LINE} bytes` });
@@ -95,45 +100,21 @@ function* readLines(file: string, onBad: (bad: BadRecord) => void): Generator<So
         onBad({ file, line, why: `it is no JSON: ${messageOf(thrown)}` });
         return;
       }
-      yield { value, file, line, offset };
+      yield { value, file, line, span };
     }
   };
-  for (const { text, offset } of wholeLines(file)) yield* parse(text, offset);
+  for (const { text, offset, length } of wholeLines(file)) yield* parse(text, { offset, length });
   // Many tools leave out the last newline.
-  const begin = wholeBytes(file);
-  const rest = readRest(file, begin);
-  if (rest !== '') yield* parse(rest, begin);
-}
-
-/** Reads what stands behind the last newline. @returns undefined for what is too long */
-function readRest(file: string, from: number): string | undefined {
-  const fd = openFile(file);
-  try {
-    const length = fstatSync(fd).size - from;
-    if (length > LONGEST_LINE) return undefined;
-    const bytes = Buffer.allocUnsafe(Math.max(0, length));
-    let read = 0;
-    while (read < length) {
-      const got = readSync(fd, bytes, read, length - read, from + read);
-      if (got === 0) break;
-      read += got;
-    }
-    return bytes.toString('utf8', 0, read);
-  } finally {
-    closeSync(fd);
-  }
+  const offset = wholeBytes(file);
+  const length = statSync(file).size - offset;
+  if (length > 0)
+    yield* parse(length > LONGEST_LINE ? undefined : readLineAt(file, offset, length), { offset, length });
 }
 
 /** Part of a record that belongs to one episode. */
 export interface KeyedPart {
   readonly key: string;
   readonly part: unknown;
-}
-
-/** Place of a record. */
-interface Place {
-  readonly file: string;
-  readonly offset: number;
 }
 
 /**
@@ -144,9 +125,8 @@ export function* groupParts(
   files: readonly string[],
   partsOf: (value: unknown) => readonly KeyedPart[],
   onBad: (bad: BadRecord) => void,
-): Generator<{ readonly key: string; readonly parts: readonly unknown[]; readonly first: SourceRecord }> {
-  const places = new Map<string, Place[]>();
-  const firsts = new Map<string, SourceRecord>();
+): Generator<{ readonly key: string; readonly parts: readonly unknown[]; readonly first: RecordPlace }> {
+  const places = new Map<string, RecordPlace[]>();
   for (const file of files) {
     for (const { value, ...at } of readRecords(file, onBad)) {
       const keys = new Set(partsOf(value).map((one) => one.key));
@@ -154,9 +134,7 @@ export function* groupParts(
       for (const key of keys) {
         let known = places.get(key);
         if (!known) places.set(key, (known = []));
-        if (!firsts.has(key)) firsts.set(key, { value: undefined, ...at });
-        const last = known.at(-1);
-        if (last?.file !== file || last.offset !== at.offset) known.push({ file, offset: at.offset });
+        if (!isSamePlace(known.at(-1), at)) known.push(at);
       }
     }
   }
@@ -167,24 +145,24 @@ export function* groupParts(
         .filter((one) => one.key === key)
         .map(({ part }) => part),
     );
-    yield { key, parts, first: firsts.get(key)! };
+    yield { key, parts, first: known[0]! };
   }
 }
 
 /** Reader of the parts at a place, which keeps those of the last one: episodes that lie in one record follow each other. */
-function createReader(partsOf: (value: unknown) => readonly KeyedPart[]): (place: Place) => readonly KeyedPart[] {
-  let last: (Place & { readonly parts: readonly KeyedPart[] }) | undefined;
-  return ({ file, offset }) => {
-    if (last?.file === file && last.offset === offset) return last.parts;
-    const parts = valuesAt(file, offset).flatMap(partsOf);
-    last = { file, offset, parts };
-    return parts;
+function createReader(partsOf: (value: unknown) => readonly KeyedPart[]): (place: RecordPlace) => readonly KeyedPart[] {
+  let last: (RecordPlace & { readonly parts: readonly KeyedPart[] }) | undefined;
+  return (place) => {
+    if (!isSamePlace(last, place)) last = { ...place, parts: valuesAt(place).flatMap(partsOf) };
+    return last!.parts;
   };
 }
 
-/** Values of a line, or of a file that is one JSON value. */
-function valuesAt(file: string, offset: number): unknown[] {
-  if (!isLines(file)) return [...readRecords(file, () => {})].map(({ value }) => value);
-  const [line] = wholeLines(file, offset, 1);
-  return [parseJson(line?.text ?? readRest(file, offset) ?? 'null')];
+function isSamePlace(a: RecordPlace | undefined, b: RecordPlace): boolean {
+  return a?.file === b.file && a.span?.offset === b.span?.offset;
+}
+
+function valuesAt({ file, span }: RecordPlace): unknown[] {
+  if (!span) return [...readRecords(file, () => {})].map(({ value }) => value);
+  return [parseJson(readLineAt(file, span.offset, span.length))];
 }

@@ -9,6 +9,7 @@
 
 import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { mean } from '../../console/numbers.ts';
 import { AGENT } from '../../core/agent-call.ts';
 import type { ChatModel } from '../../core/chat-model.ts';
 import type { Env } from '../../core/env.ts';
@@ -275,8 +276,4 @@ function summarise(episodes: readonly Trajectory[]): PlayedTasks {
 
 function resultOf({ returns, successes }: PlayedTasks): HeldOutResult {
   return { success: averageOverTasks(successes.map(Number), successes.length), score: mean(returns) };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

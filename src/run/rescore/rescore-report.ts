@@ -1,4 +1,6 @@
 /** Report of episodes that were scored again: what changed, by sub-task or task. Pure. */
+import { mean } from '../../console/numbers.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Task } from '../../core/task.ts';
 import { averageOverTasks, type Estimated } from '../../learning/evaluation/intervals.ts';
 import { comparePaired } from '../../learning/evaluation/over-seeds.ts';
@@ -63,13 +65,7 @@ export interface ScoredGroup {
 /** Reports what new rewards change. @param byTask true for rows by task instead of by sub-task */
 export function reportRescored(groups: readonly ScoredGroup[], byTask: boolean): RescoreReport {
   const episodes = groups.flatMap(({ scores }) => scores);
-  const parts = new Map<string, EpisodeScore[]>();
-  for (const one of episodes) {
-    const label = byTask || one.label === '' ? `${one.task.env}/${one.task.index}` : one.label;
-    const known = parts.get(label);
-    if (known) known.push(one);
-    else parts.set(label, [one]);
-  }
+  const parts = groupBy(episodes, (one) => (byTask || one.label === '' ? taskOf(one) : one.label));
   const whole = groups.filter(({ size, scores }) => scores.filter((one) => one.new).length === size);
   return {
     episodes,
@@ -91,14 +87,9 @@ export function isChanged({ old, new: fresh }: EpisodeScore): boolean {
 
 function summarisePart(label: string, all: readonly EpisodeScore[]): RescoredPart {
   const own = all.filter((one) => one.new);
-  const tasks = new Map<string, EpisodeScore[]>();
-  for (const one of own) {
-    const key = `${one.task.env}/${one.task.index}`;
-    const known = tasks.get(key);
-    if (known) known.push(one);
-    else tasks.set(key, [one]);
-  }
-  const averageTasks = (value: (one: EpisodeScore) => number) => [...tasks.values()].map((list) => mean(list, value));
+  const tasks = groupBy(own, taskOf);
+  const averageTasks = (value: (one: EpisodeScore) => number) =>
+    [...tasks.values()].map((list) => mean(list.map(value)));
   const oldReward = ({ old }: EpisodeScore) => old.reward;
   const newReward = (one: EpisodeScore) => one.new!.reward;
   const successOf = (value: (one: EpisodeScore) => number) => averageOverTasks(averageTasks(value), own.length);
@@ -108,14 +99,14 @@ function summarisePart(label: string, all: readonly EpisodeScore[]): RescoredPar
     episodes: own.length,
     failed: all.length - own.length,
     changed: own.filter(isChanged).length,
-    old: mean(own, oldReward),
-    new: mean(own, newReward),
+    old: mean(own.map(oldReward)),
+    new: mean(own.map(newReward)),
     difference: comparePaired(averageTasks(newReward), averageTasks(oldReward)),
     oldSuccess: successOf(({ old }) => Number(old.success)),
     newSuccess: successOf((one) => Number(one.new!.success)),
   };
 }
 
-function mean(list: readonly EpisodeScore[], value: (one: EpisodeScore) => number): number {
-  return list.length === 0 ? Number.NaN : list.reduce((sum, one) => sum + value(one), 0) / list.length;
+function taskOf({ task: { env, index } }: EpisodeScore): string {
+  return `${env}/${index}`;
 }

@@ -1,5 +1,5 @@
 /** Saved episodes as a user's function sees them when they are scored again. Pure. */
-import { readAgentCall, readReport } from '../../core/agent-call.ts';
+import { isAgentCall, readAgentCall, readReport } from '../../core/agent-call.ts';
 import { isCallEpisode, listConversations } from '../../core/call-episode.ts';
 import type { EpisodeEnd } from '../../core/horizon.ts';
 import type { ConversationMessage } from '../../core/model-call.ts';
@@ -91,7 +91,7 @@ function transcriptOf({ turns, actionTable, finalObservation }: TraceLine): read
     return [...said, { role: 'user', content: finalObservation }];
   }
   const conversation = listConversations(turns).at(-1)?.messages ?? [];
-  if (!finalObservation.startsWith('{"call":')) return conversation;
+  if (!isAgentCall(finalObservation)) return conversation;
   const results = readAgentCall(finalObservation).messages.filter(({ content, role }) => role === 'tool' || content);
   return [...conversation, ...results];
 }

@@ -6,7 +6,8 @@ import { pathToFileURL } from 'node:url';
 import type { AgentOutcome } from '../../core/agent-call.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { writeFileAtomic } from '../../storage/atomic-file.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { explainWrite, writeFileAtomic } from '../../storage/atomic-file.ts';
 import type { TraceLine } from '../../storage/trace.ts';
 import { TraceFiles } from '../../storage/trace-files.ts';
 import type { StoredEpisode, TraceStore } from '../../storage/trace-store.ts';
@@ -17,8 +18,6 @@ import { type EpisodeScore, type RescoreReport, reportRescored } from './rescore
 
 /** File beside the new traces that says where they come from. */
 const RESCORED_FILE = 'rescored.json';
-/** Bytes after which a new trace file is begun. */
-const ROTATE_BYTES = 2 ** 26;
 
 export interface RescoreOptions {
   /** Trace to score, and its path. */
@@ -135,14 +134,7 @@ function readModule(path: string): { readonly url: string; readonly sha256: stri
 
 /** Episodes by group, in the order of the trace. */
 function groupEpisodes(episodes: readonly StoredEpisode[]): readonly (readonly StoredEpisode[])[] {
-  const groups = new Map<string, StoredEpisode[]>();
-  for (const one of episodes) {
-    const key = `${one.group} ${one.purpose} ${one.file}`;
-    const known = groups.get(key);
-    if (known) known.push(one);
-    else groups.set(key, [one]);
-  }
-  return [...groups.values()];
+  return [...groupBy(episodes, ({ group, purpose, file }) => `${group} ${purpose} ${file}`).values()];
 }
 
 async function scoreStored(store: TraceStore, stored: StoredEpisode, scorer: EpisodeScorer): Promise<EpisodeScore> {
@@ -165,7 +157,7 @@ async function scoreStored(store: TraceStore, stored: StoredEpisode, scorer: Epi
  * Gives an episode its new reward: the last turn carries it, as the world's would at the end, and the recorded ones stand
  * beside it. Advantages go: they were computed from the recorded rewards.
  */
-export function applyReward(
+function applyReward(
   episode: TraceLine,
   { reward, success, metrics }: AgentOutcome,
   by: { readonly verify: string; readonly sha256: string },
@@ -197,8 +189,6 @@ class RescoredTrace {
     this.#files = new TraceFiles({
       dir: join(out, 'traces'),
       config: relocateEnv(options.store.config, options.path, out),
-      rotateBytes: ROTATE_BYTES,
-      keepBytes: Number.MAX_SAFE_INTEGER,
     });
   }
 
@@ -218,7 +208,7 @@ class RescoredTrace {
     const [first] = episodes;
     if (!first) return;
     const { purpose, label } = first;
-    this.#explain(() => this.#files.episodes(episodes, purpose, label));
+    explainWrite(this.#out, () => this.#files.episodes(episodes, purpose, label));
   }
 
   close(): void {
@@ -230,15 +220,7 @@ class RescoredTrace {
     if (facts.episodes === 0) return;
     const source = resolve(this.#options.path);
     const about = { format: 1, source, ...this.#by, ...facts };
-    this.#explain(() => writeFileAtomic(join(this.#out, RESCORED_FILE), `${JSON.stringify(about, null, 2)}\n`));
-  }
-
-  #explain(write: () => void): void {
-    try {
-      write();
-    } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
-      throw new UserError('NO_PERMISSION', `cannot write ${this.#out}: ${messageOf(thrown)}`);
-    }
+    const path = join(this.#out, RESCORED_FILE);
+    explainWrite(this.#out, () => writeFileAtomic(path, `${JSON.stringify(about, null, 2)}\n`));
   }
 }

@@ -51,7 +51,7 @@ describe.each(IMPORT_FORMATS)('%s', (format) => {
       unscored: 0,
     });
     const [episode] = episodes;
-    expect(episodeReturn(episode!)).toBeCloseTo(format === 'atif' ? 0.75 : 0.75);
+    expect(episodeReturn(episode!)).toBeCloseTo(0.75);
     expect(episode!.success).toBe(true);
     const conversations = listConversations(episode!.turns).map(({ messages }) =>
       messages.map(({ content }) => content),
@@ -124,12 +124,14 @@ it('nothing is dropped without being counted', () => {
     ],
     seed: 4,
     parallel_tool_calls: true,
+    response: 'b',
   };
   expect(imported(lines([conversation])).report.lost).toEqual({
     'conversation.messages[].audio': 1,
     'conversation.messages[].content[type=image_url]': 1,
     'conversation.messages[].name': 1,
     parallel_tool_calls: 1,
+    response: 1,
     seed: 1,
   });
   expect(imported(lines(SOURCES.otel)).report.lost).toEqual({ 'attributes.gen_ai.response.model': 1 });

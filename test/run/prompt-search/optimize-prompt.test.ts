@@ -3,6 +3,8 @@ import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { loadRunConfig } from '../../../src/config/load.ts';
+import { planPromptSearch } from '../../../src/run/prompt-search/optimize-prompt.ts';
 import { type ChatServer, startChatServer } from '../../support/chat-server.ts';
 import { temporaryFolder } from '../../support/small-run.ts';
 import { typed } from '../../support/typed.ts';
@@ -16,14 +18,14 @@ writeFileSync(
   world,
   `const colors = ['red', 'green', 'blue'];
 export const prompt = { role: 'You press buttons.', forms: [], hints: [], format: 'action' };
-export function createEnv() {
+export function createEnv({ holdsOut = true } = {}) {
   const all = Array.from({ length: 60 }, (_, i) => i);
   return {
     id: 'buttons',
     description: 'Press the right button.',
     tasks: {
       count: 60, labels: ['all'], label: () => 'all', evalSeed: 0,
-      split: (split) => all.filter((i) => (split === 'test') === i >= 40),
+      split: (split) => all.filter((i) => (split === 'test') === (holdsOut && i >= 40)),
     },
     rewardRange: [0, 1],
     maxObservationChars: 100,
@@ -150,6 +152,16 @@ describe('a search for a prompt', { timeout: 180_000 }, () => {
     const best = parse(readFileSync(join(folder, 'best.yaml'), 'utf8'));
     expect(best.policy.chat.system).toBe(json.best.prompt);
     expect(existsSync(join(folder, 'lock.json'))).toBe(false);
+  });
+
+  it('keeps tasks apart in a world that holds none out', async () => {
+    const text = readFileSync(configFile({ env: { id: world, options: { holdsOut: false } } }), 'utf8');
+    const rest = { seed: 1, budget: 300, minibatch: 3, horizon: 2, proposer: { url: server.url, model: 'writer' } };
+    const counts = { selection: 40, heldOut: 12 };
+    const { feedback, selection, heldOut } = await planPromptSearch(loadRunConfig(text, 'test', []), counts, rest);
+    // A third of 60 tasks may decide, and no more than half of the others select.
+    expect([feedback.length, selection.length, heldOut.length]).toEqual([20, 20, 12]);
+    expect(new Set([...feedback, ...selection, ...heldOut]).size).toBe(52);
   });
 
   it('that was stopped at any step goes on to the same end', async () => {
