@@ -96,6 +96,9 @@ const find = ({ rows }: PreflightReport, part: string, name: string): Row | unde
   rows.find((row) => row.part === part && row.name === name);
 const doors = (options: object) => ({ env: { id: './doors.mjs', options } });
 
+/** Test of `npm run test:long` alone: each plays for its bound, and the whole file takes over half a minute. */
+const inLong = it.skipIf(process.env.LONGPLAY_LONG !== '1');
+
 describe('preflight', { timeout: 120_000 }, () => {
   it('finds nothing to stop for in a sound world, and estimates the run', async () => {
     const out = join(folder, 'report.json');
@@ -120,7 +123,7 @@ describe('preflight', { timeout: 120_000 }, () => {
     const { status, verdict } = await run('first', doors({ pays: 'first' }));
     expect([status, verdict('rules', 'first'), verdict('rules', 'last')]).toEqual([0, 'look', 'ok']);
   });
-  it('stops for a world that never rewards', async () => {
+  inLong('stops for a world that never rewards', async () => {
     const { status, verdict } = await run('never', doors({ pays: 'never' }));
     expect([status, verdict('toy', 'signal')]).toEqual([1, 'stop']);
   });
@@ -133,7 +136,7 @@ describe('preflight', { timeout: 120_000 }, () => {
       advice: expect.stringMatching(/longplay check-env/),
     });
   });
-  it('stops for a horizon below the oracle', async () => {
+  inLong('stops for a horizon below the oracle', async () => {
     const { status, report } = await run('slow', doors({ pays: 'slow' }));
     expect(status).toBe(1);
     expect(find(report, 'plays', 'horizon')).toMatchObject({
@@ -150,7 +153,7 @@ describe('preflight', { timeout: 120_000 }, () => {
     expect([verdict('plays', 'failures'), verdict('plays', 'horizon')]).toEqual(['ok', undefined]);
     expect(report.estimate!.tokens).toBeGreaterThan(0);
   });
-  it('plays the configured language model, by its own tokens', async () => {
+  inLong('plays the configured language model, by its own tokens', async () => {
     const model = join(folder, 'model');
     if (!existsSync(model)) {
       mkdirSync(model);
